@@ -2,7 +2,7 @@
 
 One word's merges are a chain: the smallest rank, its neighbours, two look-ups in megabytes of pairs, the smallest rank
 again. Up to LANES words take their steps together: first each asks for the memory of its two look-ups, then each reads
-it. What is merged, and in which order within a word, is what `merge_queue` does.
+it. What is merged, and in which order within a word, is what `queue` does.
 """
 
 from __future__ import annotations

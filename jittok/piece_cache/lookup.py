@@ -1,8 +1,8 @@
 """The loop over a text's pieces: key, cache line, ids; what is new goes to the model that the loop was made for.
 
-Pieces go in batches of 128: first the records of all (`piece_records`), with a prefetch of the cache line each will
+Pieces go in batches of 128: first the records of all (`records`), with a prefetch of the cache line each will
 need, then the comparisons. So the misses of the processor's caches overlap instead of following one another. A batch
-of pieces is a list of records; `structures.run_loop` makes records of several fragments.
+of pieces is a list of records; `run_loop` makes records of several fragments.
 """
 
 from __future__ import annotations

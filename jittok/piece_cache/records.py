@@ -1,4 +1,4 @@
-"""Records: what the loop over pieces (`piece_lookup`) is told of each piece, and of where fragments end.
+"""Records: what the loop over pieces (`lookup`) is told of each piece, and of where fragments end.
 
 A record has the key, and the place of the cache line that it will be compared with. So this line is on its way when the
 loop comes to the record.

@@ -17,7 +17,7 @@ these are the two slots of its own line, both compared without a branch. For a m
 of the group is looked at out of line. A piece found there changes places with what stands at home, so that frequent
 pieces resolve where the main loop finds them.
 
-Tables begin small, so that a small working set lives on few pages. They double when too full (see `piece_growth`). At
+Tables begin small, so that a small working set lives on few pages. They double when too full (see `growth`). At
 their largest size a full group gives up a slot. A full store drops everything in it: the epoch goes up, which also ends
 the references of the other tables. Keys are compared whole, so a clash of hashes costs time and never an id.
 """

@@ -366,7 +366,7 @@ class Project:
         for node in source.tree.body:
             targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
             known = [target.id for target in targets if isinstance(target, ast.Name)]
-            if any(re.fullmatch(r"__all__|_HOMES?|_MODULES", name) for name in known):
+            if any(re.fullmatch(r"__all__|_HOMES?|_MODULES|_ROOTS", name) for name in known):
                 inside |= {*ast.walk(node)}
         slots = {
             each
@@ -383,9 +383,9 @@ class Project:
             elif "from jittok" in value:
                 self.code_in_text(source, node, value)
             elif node in inside or scope.name == "__getattr__":
-                child = f"{source.module}.{value}"
+                child = next((n for n in (f"{source.module}.{value}", f"jittok.{value}") if n in self.by_module), "")
                 found = self.resolve(source.module, value)
-                new = self.table.module(child).rpartition(".")[2] if child in self.by_module else value
+                new = self.table.module(child).removeprefix(child[: len(child) - len(value)]) if child else value
                 if found and found[1]:
                     new = self.table.names.get((found[0], found[1]), value)
             elif re.fullmatch(r"[a-z_]\w*(\.\w+)+", value) and f"jittok.{value}" in self.by_module:

@@ -27,6 +27,10 @@ class Words:
                     paths.setdefault("/".join(parts[-2:]), "/".join(news[-2:]))
             if old.startswith("tests/"):
                 paths[old.removeprefix("tests/")] = new.removeprefix("tests/")
+        for old, new in moves.items():  # folders that moved as a whole
+            before, after = old.rpartition("/")[0], new.rpartition("/")[0]
+            if before != after and "/" in before:
+                paths.setdefault(before, after)
         self.paths = paths
         every = sorted(map(re.escape, paths), key=len, reverse=True)
         self.path = re.compile(rf"(?<![\w./-])(?:{'|'.join(every)})(?![\w])") if every else None
