@@ -41,10 +41,12 @@ ELSEWHERE = {
 @cache
 def files() -> frozenset[str]:
     """Every file of the checkout, and every folder that holds one."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    names = [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    command = ["git", "ls-files", "-co", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):  # an unpacked source distribution
+        listed = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if ".venv" not in path.parts]
+    names = [name for name in listed if (ROOT / name).is_file()]
     return frozenset([*names, *(str(above) for name in names for above in Path(name).parents)])
 
 
