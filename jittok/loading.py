@@ -25,7 +25,9 @@ from jittok.vocab.bundled import bundled_names, bundled_path, packed_vocab
 from jittok.vocab.releases import NEWEST, release_named
 
 GGUF = b"GGUF"
-BESIDE = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+BESIDE = (
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json", "config.json",
+)  # fmt: skip
 """Files that say more of the one beside them."""
 PARTS = (
     "tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "vocab.json", "merges.txt", "vocab.txt", "rwkv*.txt",

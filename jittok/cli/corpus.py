@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_special(parser)
     tokens = group(parser, "encoding")
     tokens.add_argument("--append-eos", action="store_true", help="end-of-text token at the end of each document")
+    tokens.add_argument("--eos", metavar="ID|TEXT", help="the same with a token of your choice (a number is an id)")
     layout = group(parser, "layout")
     layout.add_argument("--dtype", choices=("auto", "uint16", "int32", "uint32"), default="auto", metavar="TYPE",
                         help="of ids: uint16, int32, uint32 (default: by the size of the vocabulary)")  # fmt: skip
@@ -120,6 +121,11 @@ def _cache_bytes(given: argparse.Namespace) -> int | None:
     return size
 
 
+def _token(said: str | None) -> int | str | None:
+    """What --eos names: digits are an id, anything else is a text."""
+    return int(said) if said is not None and said.isascii() and said.isdigit() and len(said) < 10 else said
+
+
 def _options(given: argparse.Namespace) -> Options:
     from jittok.corpus.options import Options, parse_bytes
 
@@ -129,7 +135,8 @@ def _options(given: argparse.Namespace) -> Options:
     return Options(
         formats=tuple(name.strip() for name in given.format.split(",")), kind=kind_of(given), field=given.field,
         column=given.column, lines=given.lines, separator=separator, add_special=given.add_special,
-        parse_special=given.parse_special, append_eos=given.append_eos, on_error=given.on_error, dtype=given.dtype,
+        parse_special=given.parse_special, append_eos=given.append_eos, eos=_token(given.eos),
+        on_error=given.on_error, dtype=given.dtype,
         range_bytes=parse_bytes(given.range_bytes, "--range-bytes"),
         shard_bytes=parse_bytes(given.shard_bytes, "--shard-bytes"),
         max_document_bytes=parse_bytes(given.max_document_bytes, "--max-document-bytes"),

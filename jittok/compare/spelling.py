@@ -45,8 +45,8 @@ def spellings(tok: Tokenizer) -> list[bytes]:
     """id -> the bytes that the token stands for; U+2581 is a space, `##` begins WordPiece's inner parts."""
     vocab = tok.vocab
     rows = _of_file(vocab) if isinstance(vocab, Pipeline) else _of_gguf(tok, vocab)
-    if 0 <= vocab.unk_id < len(rows):
-        rows[vocab.unk_id] = UNKNOWN
+    if 0 <= vocab.unknown_id < len(rows):
+        rows[vocab.unknown_id] = UNKNOWN
     return rows
 
 
@@ -63,8 +63,8 @@ def cut_out(tok: Tokenizer) -> NDArray[np.bool_]:
     found[list(tok.special_ids)] = True
     if isinstance(tok.vocab, Vocab):
         found &= (tok.attributes & (CONTROL | USER_DEFINED)) != 0
-    if tok.vocab.unk_id != NO_TOKEN:
-        found[tok.vocab.unk_id] = False
+    if tok.vocab.unknown_id != NO_TOKEN:
+        found[tok.vocab.unknown_id] = False
     return found
 
 

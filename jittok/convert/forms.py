@@ -120,9 +120,8 @@ def form_of(tok: Tokenizer) -> Form | None:
 def _of_file(pipeline: Pipeline) -> Form | None:
     model = pipeline.model
     at = pipeline.single.index(FIRST_TEXT)
-    roles = {
-        role: token for role in ("bos", "eos", "unk", "pad") if (token := getattr(pipeline, f"{role}_id")) != NO_TOKEN
-    }
+    ids = {"bos": pipeline.bos_id, "eos": pipeline.eos_id, "unk": pipeline.unknown_id, "pad": pipeline.pad_id}
+    roles = {role: token for role, token in ids.items() if token != NO_TOKEN}
     shared: dict[str, Any] = {
         "before": list(pipeline.single[:at]), "after": list(pipeline.single[at + 1 :]), "roles": roles,
         "types": _types(pipeline), "added": _added(pipeline),
@@ -147,8 +146,8 @@ def _texts(pipeline: Pipeline) -> list[str | None]:
 
 def _types(pipeline: Pipeline) -> list[int]:
     types = [_TYPES.get(bits, NORMAL) for bits in pipeline.attributes.tolist()]
-    if 0 <= pipeline.unk_id < len(types):
-        types[pipeline.unk_id] = UNKNOWN
+    if 0 <= pipeline.unknown_id < len(types):
+        types[pipeline.unknown_id] = UNKNOWN
     return types
 
 

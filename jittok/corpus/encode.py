@@ -62,12 +62,22 @@ class RangeEncoder:
 
     def _eos(self) -> int | None:
         """The id to append to each document, None for none: not asked for, or --add-special puts it there already."""
-        if not self.options.append_eos:
+        if not self.options.append_eos and self.options.eos is None:
             return None
-        if self.tok.eos_id is None:
-            raise CorpusError("--append-eos", InWords("a vocabulary without an end-of-text token"), "one that has it")
+        token = self.tok.eos_id if self.options.eos is None else self._named(self.options.eos)
+        if token is None:
+            found = InWords("a vocabulary without an end-of-text token")
+            raise CorpusError("--append-eos", found, "one that has it, or --eos ID|TEXT")
         probe = self.tok.encode("a", **self._special)
-        return None if probe.size > 1 and int(probe[-1]) == self.tok.eos_id else self.tok.eos_id
+        return None if probe.size > 1 and int(probe[-1]) == token else token
+
+    def _named(self, eos: int | str) -> int:
+        """The id of --eos."""
+        size = self.tok.vocab_size
+        token = self.tok.token_to_id(eos) if isinstance(eos, str) else eos
+        if token is None or not 0 <= token < size:
+            raise CorpusError("--eos", eos, f"a token of this vocabulary: its text, or an id below {size}")
+        return token
 
     def __call__(self, raw: RawRange, stop: Stop = NEVER) -> Encoded:
         """Read and encode one range on this thread. CancelledError when it is stopped between two steps."""

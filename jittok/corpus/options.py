@@ -33,6 +33,9 @@ class Options:
     add_special: bool = False
     parse_special: bool = False
     append_eos: bool = False
+    eos: int | str | None = (
+        None  # the token that ends each document, by id or text; None: with append_eos, `tok.eos_id`
+    )
     on_error: str = "fail"
     dtype: str = "auto"
     range_bytes: int = RANGE_BYTES
@@ -56,6 +59,8 @@ class Options:
             raise CorpusError("--max-document-bytes", self.max_document_bytes, "1 or more")
         if self.shard_bytes < 0:
             raise CorpusError("--shard-bytes", self.shard_bytes, "0 (one shard) or more")
+        if self.eos is not None and (isinstance(self.eos, bool) or not isinstance(self.eos, int | str)):
+            raise TypeError(f"eos: found {type(self.eos).__name__}, expected the id or the text of a token")
         if not self.formats:
             raise CorpusError("--format", InWords("none"), "one or more")
         if len(set(self.formats)) != len(self.formats):

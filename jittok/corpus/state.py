@@ -49,6 +49,9 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
         said.append(f"jittok {new['jittok']} (begun with {old['jittok']})")
     if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
         said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")
+    ends = [plan["vocab"].get("eos_id") for plan in (old, new)]
+    if new["options"]["append_eos"] and new["options"].get("eos") is None and ends[0] != ends[1]:
+        said.append(f"end-of-text token {ends[1]} (begun with {ends[0]})")
     for part in ("options", "writers"):
         free = {"max_document_bytes", *(["on_error"] if on_error_may_change else [])}
         for key in sorted({*old[part], *new[part]} - free):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
+from jittok.files.auto_class import beside, class_of, own_steps
 from jittok.files.contents import exists, matching, parse_around, parse_json, read_file
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
@@ -79,9 +80,7 @@ def _file(path: Path, content: bytes, given: Mapping[str, Any]) -> Pipeline:
 
         _none_of(str(path), given)
         return read_vocab_txt(path)
-    beside = exists(path.parent, "tokenizer_config.json")
-    config = parse_json(str(beside), read_file(beside)) if beside else None
-    return _content(str(path), content, given, config)
+    return _content(str(path), content, given, path.parent)
 
 
 def _is_tokenizer(file: str, content: bytes) -> bool:
@@ -92,30 +91,26 @@ def _is_rwkv(content: bytes) -> bool:
     return content.startswith(b"1 '\\x00' 1")
 
 
-def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node | None = None) -> Pipeline:
+def _content(file: str, content: bytes, given: Mapping[str, Any], folder: Path | None = None) -> Pipeline:
+    """The Pipeline of the bytes of a file; `folder`: where files lie that say more of it."""
     if _is_ranks(content) or (given and content.lstrip()[:1] != b"{"):
         from jittok.files.ranks import read_ranks
 
-        return read_ranks(file, content, **given)
+        return _said(read_ranks(file, content, **given), folder)
     _none_of(file, given)
     if content[:1] == b"\n":
-        from jittok.files.sentencepiece import read_sentencepiece
-
-        wanted = [config.get(key, bool, False) if config else False for key in ("add_bos_token", "add_eos_token")]
-        return read_sentencepiece(file, content, *wanted)
+        return _said(_sentencepiece(file, content, folder), folder)
     if _is_rwkv(content):
         from jittok.files.rwkv import read_rwkv
 
-        return read_rwkv(file, content)
+        return _said(read_rwkv(file, content), folder)
     if content.lstrip()[:1] == b"{":
-        if made := _at_once(file, content, config):
+        if made := _at_once(file, content, folder):
             return made
         root = parse_json(file, content)
         keys = root.of(dict)
         if "model" in keys:
-            from jittok.files.tokenizer_json import pipeline_of
-
-            return pipeline_of(root, content, _transformers_notes(root, config))
+            return _of_json(root, content, folder)
         if "config" in keys and "vocab" in keys:
             from jittok.files.ranks import read_tekken
 
@@ -125,16 +120,57 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], config: Node |
     raise UnsupportedVocab(file, "file", content[:16], EXPECTED)
 
 
-def _at_once(file: str, content: bytes, config: Node | None) -> Pipeline | None:
+def _said(made: Pipeline, folder: Path | None, byte_level: bool = False) -> Pipeline:
+    """A tokenizer with the special ids that its folder names."""
+    from jittok.files.roles import with_roles
+
+    return made if folder is None else with_roles(made, folder, class_of(folder, byte_level))
+
+
+def _sentencepiece(file: str, content: bytes, folder: Path | None) -> Pipeline:
+    from jittok.files.roles import named_beside
+    from jittok.files.sentencepiece import read_sentencepiece
+
+    if folder is None:
+        return read_sentencepiece(file, content)
+    config = beside(folder, "tokenizer_config.json")
+    wanted = [config.get(key, bool, False) for key in ("add_bos_token", "add_eos_token")]
+    return read_sentencepiece(file, content, *wanted, named_beside(folder))
+
+
+def _of_json(root: Node, content: bytes, folder: Path | None) -> Pipeline:
+    """The Pipeline of a tokenizer.json: the file's own steps, with a note where transformers would take others."""
+    from jittok.files.tokenizer_json import pipeline_of
+
+    if folder is None:
+        return pipeline_of(root, content)
+    parts = [*_kinds(root.value.get("pre_tokenizer")), *_kinds(root.value.get("decoder"))]
+    byte_level = "ByteLevel" in parts
+    name = class_of(folder, byte_level)
+    notes = ()
+    if name is not None and own_steps(name, root.value):
+        notes = (f"transformers' AutoTokenizer takes {name}'s own steps in place of the file's: its ids may differ",)
+    return _said(pipeline_of(root, content, notes), folder, byte_level)
+
+
+def _kinds(part: Any) -> list[Any]:
+    """The types of a component, and of those in a Sequence."""
+    if not isinstance(part, dict):
+        return []
+    rows = part.get("pretokenizers") or part.get("decoders")
+    within = [kind for row in rows for kind in _kinds(row)] if isinstance(rows, list) else []
+    return [part.get("type"), *within]
+
+
+def _at_once(file: str, content: bytes, folder: Path | None) -> Pipeline | None:
     """The Pipeline of a large tokenizer.json whose vocabulary and merges are as they should be; None for any other."""
     from jittok.files.hf_merges import NotAtOnce
     from jittok.files.scan import worth_it
-    from jittok.files.tokenizer_json import pipeline_of
 
     if not worth_it(content) or (root := parse_around(file, content)) is None:
         return None
     try:
-        return pipeline_of(root, content, _transformers_notes(root, config))
+        return _of_json(root, content, folder)
     except (NotAtOnce, MalformedVocab, UnsupportedVocab):  # read as a whole, it is told best
         return None
 
@@ -166,18 +202,3 @@ def holds_ranks(source: str | os.PathLike[str]) -> bool:
 def _none_of(file: str, given: Mapping[str, Any]) -> None:
     if given:
         raise TypeError(f"{file}: found {', '.join(given)}, which only rank files take")
-
-
-REBUILT = ("LlamaTokenizer", "T5Tokenizer", "PegasusTokenizer", "GPT2Tokenizer")
-"""Classes of transformers that rebuild a normalizer and pre-tokenizer of their own."""
-
-
-def _transformers_notes(root: Node, config: Node | None) -> tuple[str, ...]:
-    """A note where transformers' AutoTokenizer may answer otherwise than the file does."""
-    if config is None:
-        return ()
-    name = config.get("tokenizer_class", str, "").removesuffix("Fast")
-    own_split = name != "GPT2Tokenizer" or (root.child("pre_tokenizer").value or {}).get("type") != "ByteLevel"
-    if name in REBUILT and own_split:
-        return (f"transformers' AutoTokenizer takes {name}'s own steps in place of the file's: its ids may differ",)
-    return ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from jittok.pipeline.steps import JoinPieces, Squeeze
 
 MOST_PIECES = 1 << 22
 NUL = b"\0"
+NOTHING: Mapping[str, str | None] = MappingProxyType({})
 TRAINER: dict[int, tuple[str, int, Any]] = {
     3: ("model_type", VARINT, 1),
     24: ("treat_whitespace_as_suffix", VARINT, 0),
@@ -36,8 +39,13 @@ NORMALIZER: dict[int, tuple[str, int, Any]] = {
 """The same of the NormalizerSpec and the denormalizer's."""
 
 
-def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos: bool = False) -> Pipeline:
-    """The Pipeline of a model. `add_bos`, `add_eos`: what `add_special` adds (a model itself says nothing)."""
+def read_sentencepiece(
+    file: str, content: bytes, add_bos: bool = False, add_eos: bool = False, said: Mapping[str, str | None] = NOTHING
+) -> Pipeline:
+    """The Pipeline of a model. `add_bos`, `add_eos`: what `add_special` adds (a model itself says nothing).
+
+    said: "bos", "eos" -> the piece that files beside the model name for it, None for none; else the model's own
+    """
     begin, texts, types, scores = first_pieces(content)
     proto = Message(file, "model", content, begin, len(content))
     spans: dict[int, list[tuple[int, int]]] = {2: [], 3: [], 5: []}
@@ -77,8 +85,17 @@ def read_sentencepiece(file: str, content: bytes, add_bos: bool = False, add_eos
         return token if token != NO_TOKEN and types[token] == wanted else NO_TOKEN
 
     bos, eos = named("bos_piece", CONTROL), named("eos_piece", CONTROL)
-    before = (bos,) if add_bos and bos != NO_TOKEN else ()
-    after = (eos,) if add_eos and eos != NO_TOKEN else ()
+
+    def around(role: str, wanted: bool, own: int) -> tuple[int, ...]:
+        text = said.get(role)
+        if not wanted or (role in said and text is None):
+            return ()
+        token = own if text is None else ids.get(text.encode(), NO_TOKEN)
+        if text is not None and token == NO_TOKEN:
+            raise UnsupportedVocab(file, f"{role}_token", text, f"a piece of this model, as add_{role}_token is set")
+        return (token,) if token != NO_TOKEN else ()
+
+    before, after = around("bos", add_bos, bos), around("eos", add_eos, eos)
     data, offsets = packed(texts)
     unknown = types.index(UNKNOWN)
     squeeze, prefix = bool(normalizer["remove_extra_whitespaces"]), bool(normalizer["add_dummy_prefix"])

@@ -7,9 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jittok.errors import InWords, MalformedVocab
-from jittok.files.contents import exists, parse_json, read_file
+from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
+from jittok.files.auto_class import beside as read_beside
+from jittok.files.auto_class import class_of
+from jittok.files.contents import parse_json, read_file
 from jittok.files.places import Node
+from jittok.files.roles import with_roles
 from jittok.files.tiktoken_encodings import LANGUAGES
 from jittok.files.tokenizer_json import pipeline_of
 from jittok.pipeline.pipeline import Pipeline
@@ -31,6 +34,11 @@ SPECIALS: dict[str, dict[str, str]] = {
     },
 }  # fmt: skip
 """Class of transformers -> its named special tokens where the files beside say nothing."""
+OF_VOCAB_TXT, OF_VOCAB_JSON = (
+    ("BertTokenizer",),
+    ("GPT2Tokenizer", "CLIPTokenizer", "RobertaTokenizer", "WhisperTokenizer"),
+)
+"""Classes by their files, first the one that is taken where no file names a class."""
 WHITE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code < 0x20)
 """White space as Unicode's property says. Python's own strip takes U+001C to U+001F too."""
 TASKS = ("transcribe", "translate")
@@ -57,7 +65,7 @@ def read_vocab_txt(path: Path) -> Pipeline:
         ids[line.rstrip(WHITE)] = number  # of equal lines the last
     if not ids:
         raise MalformedVocab(str(path), "line 1", InWords("no token"), "one in each line")
-    beside = _Beside(path.parent, "BertTokenizer")
+    beside = _Beside(path.parent, OF_VOCAB_TXT)
     lowercase = beside.flag("do_lower_case", True)
     model = {
         "type": "WordPiece", "vocab": ids, "unk_token": beside.text("unk_token"), "continuing_subword_prefix": "##",
@@ -88,14 +96,12 @@ def read_vocab_txt(path: Path) -> Pipeline:
 
 def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
     """The Pipeline of a vocab.json and the merges.txt beside it."""
-    beside = _Beside(folder, "GPT2Tokenizer")
+    beside = _Beside(folder, OF_VOCAB_JSON)
     whole = parse_json(str(vocab), read_file(vocab))
     ids = whole.of(dict)
     if {*map(type, ids.values())} - {int}:
         ids = {text: whole.count(text) for text in ids}
     name = beside.name
-    if name == "BertTokenizer":
-        raise beside.node.child("tokenizer_class").unknown(name, "a class whose files are vocab.json and merges.txt")
     added = beside.added(ids)
     numbers = _numbers(ids, added)
     byte_level: dict[str, Any] = {"type": "ByteLevel", "add_prefix_space": beside.flag("add_prefix_space", False)}
@@ -208,7 +214,8 @@ def _numbers(ids: dict[str, Any], added: list[dict[str, Any]]) -> dict[str, Any]
 def _made(path: Path, root: dict[str, Any], kind: str, beside: _Beside, merges: str = "") -> Pipeline:
     file = merges or str(path)
     made = pipeline_of(Node(file, "", root), b"", beside.notes)
-    return made._replace(source=str(path), format=kind, library="transformers")
+    made = made._replace(source=str(path), format=kind, library="transformers")
+    return with_roles(made, path.parent, beside.name)
 
 
 def _names_a_token(key: str) -> bool:
@@ -223,20 +230,20 @@ def _is_token(row: dict[str, Any]) -> bool:
 class _Beside:
     """What tokenizer_config.json and its like say, beside a vocabulary in a folder."""
 
-    def __init__(self, folder: Path, default: str) -> None:
-        def read(name: str) -> Node:
-            path = exists(folder, name)
-            return parse_json(str(path), read_file(path)) if path else Node(str(folder / name), "", {})
-
-        self.node = read("tokenizer_config.json")
+    def __init__(self, folder: Path, classes: tuple[str, ...]) -> None:
+        """classes: those whose files these are; the first where no file says one. UnsupportedVocab for another."""
+        self.node = read_beside(folder, "tokenizer_config.json")
         self.config: dict[str, Any] = dict(self.node.of(dict))
-        self.named, self.extra = self._put_together(read("special_tokens_map.json").of(dict))
-        self.more: dict[str, Any] = read("added_tokens.json").of(dict)
-        name = self.node.get("tokenizer_class", str, default).removesuffix("Fast")
-        self.name = default if name == "PreTrainedTokenizer" else name
+        self.named, self.extra = self._put_together(read_beside(folder, "special_tokens_map.json").of(dict))
+        self.more: dict[str, Any] = read_beside(folder, "added_tokens.json").of(dict)
+        said = class_of(folder)
+        self.name = said or classes[0]
         self.notes = (f"as transformers' {self.name} reads these files",)
-        if self.name not in SPECIALS:
-            raise self.node.child("tokenizer_class").unknown(self.name, "one of " + ", ".join(SPECIALS))
+        if said is None:
+            self.notes = (f"as transformers' {self.name} reads these files: none beside them names a class",)
+        if self.name not in classes:
+            found = InWords(f"{self.name}, which AutoTokenizer takes for this folder")
+            raise UnsupportedVocab(str(folder), "tokenizer_class or model_type", found, "one of " + ", ".join(classes))
 
     def flag(self, key: str, default: bool) -> bool:
         return bool(self.node.get(key, bool, default))

@@ -37,6 +37,8 @@ FIRST_TEXT, SECOND_TEXT = -1, -2
 SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED, PRINTED_NORMALIZED = (1 << k for k in range(7))
 """Flags of an added token."""
 _VERSION = b"jittok pipeline 1"
+_LATER = {"own_ids"}
+"""Fields that the fingerprint neither reads nor counts: fingerprints that were written down stay."""
 _ATTRIBUTES = {NORMAL: 4, UNKNOWN: 1, CONTROL: 8, USER: 16, UNUSED: 2, BYTE: 32}
 """sentencepiece's kind of a piece -> the attribute bit that a GGUF file would have."""
 
@@ -90,6 +92,7 @@ class Pipeline(Record, eq=False):
     eos_id: int = NO_TOKEN
     unk_id: int = NO_TOKEN
     pad_id: int = NO_TOKEN
+    own_ids: tuple[int, ...] = ()  # bos, eos, unk and pad of the file itself, where files beside it name others
     name: str = ""
     notes: tuple[str, ...] = ()  # what the file says that is not done, and who would answer otherwise
 
@@ -170,9 +173,11 @@ class Pipeline(Record, eq=False):
 
     @once
     def fingerprint(self) -> str:
-        """32 hex digits of everything that can change an id or a text; not where it came from."""
+        """32 hex digits of everything that can change an id or a text; not where it came from, nor which of the tokens
+        files beside it name for a role."""
         digest = blake2b(_VERSION, digest_size=16)
-        for part in canonical(self, {"source", "name", "notes", "library"}):
+        own = dict(zip(("bos_id", "eos_id", "unk_id", "pad_id"), self.own_ids, strict=False))
+        for part in canonical(self._replace(**own), {"source", "name", "notes", "library", *_LATER}):
             digest.update(part)
         return digest.hexdigest()
 
@@ -183,6 +188,11 @@ class Pipeline(Record, eq=False):
     fim_prefix_id = fim_suffix_id = fim_middle_id = fim_pad_id = fim_rep_id = fim_sep_id = NO_TOKEN
     add_sep = add_space_prefix = False
     nfc = False  # that of a GGUF file; here it is a step
+
+    @property
+    def unknown_id(self) -> int:
+        """The token of what the model does not know, whatever files beside it call unknown."""
+        return self.own_ids[2] if self.own_ids else self.unk_id
 
     @property
     def type(self) -> str:
@@ -284,7 +294,7 @@ def canonical(value: Any, without: set[str] | None = None) -> Iterable[bytes]:
         yield content
     elif hasattr(value, "_fields"):
         names = value._fields
-        yield f"{type(value).__name__} {len(names)}\n".encode()
+        yield f"{type(value).__name__} {len(names) - len(_LATER.intersection(names))}\n".encode()
         for name in names:
             if not without or name not in without:
                 yield f"{name}\n".encode()

@@ -120,6 +120,11 @@ class Vocab(Record, eq=False):
             ranks.setdefault(split_merge(line), rank)
         return ranks
 
+    @property
+    def unknown_id(self) -> int:
+        """The token of what the model does not know: `unk_id`, under the name that other files have it."""
+        return self.unk_id
+
     @once
     def pipeline(self) -> GgufPipeline:
         """llama.cpp's steps as data, in the form that other files have."""

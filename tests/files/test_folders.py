@@ -7,7 +7,7 @@ import pytest
 
 import jittok
 from jittok import loading
-from jittok.errors import JittokError, MalformedVocab
+from jittok.errors import JittokError, MalformedVocab, UnsupportedVocab
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab", "x", "<", ">", "<x>", "abc"]
@@ -286,10 +286,63 @@ def test_a_line_of_merges_may_end_as_in_windows(tmp_path):
     assert jittok.load(tmp_path, cache=False).encode("ab").tolist() == [256]
 
 
-def test_the_general_class_stands_for_that_of_the_files(tmp_path):
-    assert bert(tmp_path, config={"tokenizer_class": "PreTrainedTokenizerFast"}).encode("abc").tolist() == [14]
-    with pytest.raises(JittokError, match="tokenizer_class"):
-        gpt2(tmp_path, "BertTokenizer", ["[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"])
+@pytest.mark.parametrize(
+    "name", ["PreTrainedTokenizerFast", "PreTrainedTokenizer", "NobodysTokenizer", "RobertaTokenizer"]
+)
+def test_a_class_that_reads_other_files_is_refused(name, tmp_path):
+    with pytest.raises(UnsupportedVocab, match=r"expected one of BertTokenizer$"):
+        bert(tmp_path, config={"tokenizer_class": name})
+
+
+@pytest.mark.parametrize("name", ["PreTrainedTokenizerFast", "BertTokenizer", "DebertaTokenizer", "Qwen2Tokenizer"])
+def test_a_class_that_is_not_of_vocab_json_is_refused(name, tmp_path):
+    with pytest.raises(
+        UnsupportedVocab, match=r"tokenizer_class or model_type: found .*, expected one of GPT2Tokenizer"
+    ):
+        gpt2(tmp_path, name, ["[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"])
+
+
+@pytest.mark.parametrize("config", [None, {}])
+@pytest.mark.parametrize(
+    ("kind", "ids"),
+    [("roberta", [257, 256, 258]), ("bart", [257, 256, 258]), ("gpt2", [256]), ("deberta", None), ("clip", None),
+     ("t5", None), ("falcon", None), ("nobodys", None), (None, [256])],
+)  # fmt: skip
+def test_without_a_class_the_model_type_decides_as_in_autotokenizer(kind, ids, config, tmp_path):
+    more = ["<s>", "</s>", "<unk>", "<pad>", "<mask>"]
+    gpt2(tmp_path, more=more)
+    (tmp_path / "tokenizer_config.json").unlink()
+    for name, value in (("tokenizer_config", config), ("config", {"model_type": kind})):
+        if value is not None:
+            (tmp_path / f"{name}.json").write_text(json.dumps(value))
+    if ids is None:  # CLIP's unknown token is not in the vocabulary
+        with pytest.raises(JittokError):
+            jittok.load(tmp_path, cache=False).encode("ab", add_special=True)
+        return
+    tok = jittok.load(tmp_path, cache=False)
+    assert tok.encode("ab", add_special=True).tolist() == ids
+    assert any("none beside them names a class" in note for note in tok.pipeline.notes) == (kind is None)
+
+
+@pytest.mark.parametrize(("kind", "known"), [("bert", True), ("distilbert", True), ("esm", False), ("mpnet", False)])
+def test_a_vocab_txt_of_another_model_is_refused(kind, known, tmp_path):
+    bert(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+    if known:
+        assert jittok.load(tmp_path / "vocab.txt", cache=False).encode("abc").tolist() == [14]
+        return
+    for place in (tmp_path, tmp_path / "vocab.txt"):
+        with pytest.raises(UnsupportedVocab, match="which AutoTokenizer takes"):
+            jittok.load(place, cache=False)
+
+
+def test_special_ids_are_those_that_the_class_names(tmp_path):
+    tok = gpt2(tmp_path, more=["<|endoftext|>", "<p>"], config={"pad_token": "<p>", "bos_token": None})
+    assert (tok.bos_id, tok.eos_id, tok.unk_id, tok.pad_id) == (None, 257, 257, 258)
+    (tmp_path / "b").mkdir()
+    tok = bert(tmp_path / "b")
+    assert (tok.bos_id, tok.eos_id, tok.unk_id, tok.pad_id) == (None, None, 1, 0)
 
 
 def test_roberta_puts_its_own_two_tokens_around_a_text(tmp_path):
