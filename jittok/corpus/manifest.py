@@ -158,8 +158,8 @@ def _are_words(manifest: Manifest) -> bool:
     for name, version in manifest["writers"].items():
         texts += [name, version]
     defaults = Options().identity()
-    kinds = {name: (str,) if default is None else (type(default),) for name, default in defaults.items()}
-    kinds["eos"] = (int, str)
+    kinds = {name: {str if default is None else type(default)} for name, default in defaults.items()}
+    kinds["eos"].add(int)
     given = [(value, kinds[name]) for name, value in options.items() if name in kinds and value is not None]
     return all(isinstance(text, str) for text in texts) and all(type(value) in kind for value, kind in given)
 

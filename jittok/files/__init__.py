@@ -134,8 +134,8 @@ def _sentencepiece(file: str, content: bytes, folder: Path | None) -> Pipeline:
     if folder is None:
         return read_sentencepiece(file, content)
     config = beside(folder, "tokenizer_config.json")
-    wanted = [config.get(key, bool, False) for key in ("add_bos_token", "add_eos_token")]
-    return read_sentencepiece(file, content, *wanted, named_beside(folder))
+    add_bos, add_eos = (config.get(key, bool, False) for key in ("add_bos_token", "add_eos_token"))
+    return read_sentencepiece(file, content, add_bos, add_eos, named_beside(folder))
 
 
 def _of_json(root: Node, content: bytes, folder: Path | None) -> Pipeline:
@@ -147,7 +147,7 @@ def _of_json(root: Node, content: bytes, folder: Path | None) -> Pipeline:
     parts = [*_kinds(root.value.get("pre_tokenizer")), *_kinds(root.value.get("decoder"))]
     byte_level = "ByteLevel" in parts
     name = class_of(folder, byte_level)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if name is not None and own_steps(name, root.value):
         notes = (f"transformers' AutoTokenizer takes {name}'s own steps in place of the file's: its ids may differ",)
     return _said(pipeline_of(root, content, notes), folder, byte_level)
