@@ -11,6 +11,7 @@ from jittok.corpus.folders import open_regular
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.manifest import NAME as MANIFEST
 from jittok.corpus.manifest import WORK
+from jittok.corpus.options import CUTS, FIRST_CUTS
 from jittok.errors import CorpusError, InWords
 from jittok.loading import of_release
 from jittok.vocab.releases import RELEASES
@@ -30,8 +31,8 @@ def as_begun(tok: Tokenizer, folder: Path) -> Tokenizer:
     The same if there is no corpus, if a release was asked for, or if nothing differs. CorpusError where the vocabulary
     cannot be read again.
     """
-    begun = _begun_vocab(folder)
-    if begun is None or tok.asked_llama_cpp is not None or begun.get("fingerprint") == tok.fingerprint:
+    begun = _begun(folder).get("vocab")
+    if not isinstance(begun, dict) or tok.asked_llama_cpp is not None or begun.get("fingerprint") == tok.fingerprint:
         return tok
     release = begun.get("llama_cpp", FIRST)
     if release == tok.llama_cpp or not isinstance(release, str):  # who reads the manifest says what is wrong
@@ -45,17 +46,24 @@ def as_begun(tok: Tokenizer, folder: Path) -> Tokenizer:
         ) from None  # fmt: skip
 
 
-def _begun_vocab(folder: Path) -> dict[str, Any] | None:
-    """What the manifest or the ledger of a corpus says about its vocabulary; None where there is none to be read."""
+def cuts_of(folder: Path) -> int:
+    """The rule that cuts the inputs of the corpus in `folder`; today's where there is none."""
+    options = _begun(folder).get("options")
+    cuts = options.get("cuts", FIRST_CUTS) if isinstance(options, dict) else CUTS
+    return cuts if type(cuts) is int else CUTS
+
+
+def _begun(folder: Path) -> dict[str, Any]:
+    """What the manifest or the ledger of a corpus says of its beginning; nothing where there is none to be read."""
     try:
         manifest = folder / MANIFEST
         if manifest.is_file():
-            found = json.loads(manifest.read_bytes())["vocab"]
+            found = json.loads(manifest.read_bytes())
         else:
             descriptor = open_regular(folder / WORK / LEDGER, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             with open(descriptor, "rb") as ledger:  # noqa: PTH123  a descriptor
                 first = ledger.readline(LONGEST_LINE)
-            found = json.loads(first.partition(b" ")[2])["plan"]["vocab"]  # behind its checksum
+            found = json.loads(first.partition(b" ")[2])["plan"]  # behind its checksum
     except (CorpusError, OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None  # whoever opens the corpus says what is wrong with it
-    return found if isinstance(found, dict) else None
+        return {}  # whoever opens the corpus says what is wrong with it
+    return found if isinstance(found, dict) else {}

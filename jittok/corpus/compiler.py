@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jittok.corpus.begun import as_begun
+from jittok.corpus.begun import as_begun, cuts_of
 from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.engines import ENGINES, engine_of
 from jittok.corpus.formats import make_formats
@@ -26,6 +27,7 @@ from jittok.corpus.run import LOCK, Run, Summary, refuse_strange
 from jittok.corpus.sources import Source, check_looks, check_options, find_sources
 from jittok.corpus.state import make_plan
 from jittok.errors import CorpusError, InWords, check_local, missing
+from jittok.writers.whole import naming
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -61,7 +63,7 @@ def compile_corpus(
     options, given, out = options or Options(), out, Path(out)
     if max_document_bytes is not None:
         options = replace(options, max_document_bytes=max_document_bytes)
-    tok = as_begun(tok, out)
+    tok, options = as_begun(tok, out), replace(options, cuts=cuts_of(out))
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     check_local(given, "--out")
@@ -83,16 +85,15 @@ def compile_corpus(
         raise CorpusError(
             str(out), InWords("another process that writes it"), "one at a time: wait until it has ended"
         ) from None
-    run = Run(out, make_plan(tok, sources, options), sources, formats, encoder)
     try:
-        resumed = run.begin()
-        if not run.complete:
-            if check_space:
-                run.check_space()
-            run.go(engine_of(engine, threads), report, start)
-        return run.summary(time.perf_counter() - start, resumed, left_out)
+        with naming(out), closing(Run(out, make_plan(tok, sources, options), sources, formats, encoder)) as run:
+            resumed = run.begin()
+            if not run.complete:
+                if check_space:
+                    run.check_space()
+                run.go(engine_of(engine, threads), report, start)
+            return run.summary(time.perf_counter() - start, resumed, left_out)
     finally:
-        run.close()
         lock.release()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -77,11 +78,11 @@ def filesystem(url: str) -> tuple[Any, str]:
     return fs, path
 
 
-def open_far(url: str) -> IO[bytes]:
-    """The bytes of a URL, read from anywhere."""
+def open_far(url: str, exact: bool = False) -> IO[bytes]:
+    """The bytes of a URL, read from anywhere. `exact`: each read is a request of so many bytes, and no more."""
     with naming_input(url):
         fs, path = filesystem(url)
-        opened: IO[bytes] = fs.open(path, "rb")
+        opened: IO[bytes] = fs.open(path, "rb", **({"cache_type": "none"} if exact else {}))
         return opened
 
 
@@ -107,3 +108,53 @@ def same_place(url: str) -> str:
     with naming_input(url):
         fs, path = filesystem(url)
         return str(fs.unstrip_protocol(path))
+
+
+NEAR = 64 << 10
+"""Bytes between two places of a far file that are fetched too, as each request takes longer than they do."""
+
+
+class Fetched(io.RawIOBase):
+    """A far file of which some places are fetched at once, each byte once; what else is asked for is one request."""
+
+    def __init__(self, far: Any, size: int, places: Iterable[tuple[int, int]]) -> None:
+        super().__init__()
+        self._far, self._size, self._at = far, size, 0
+        joined: list[list[int]] = []
+        for start, stop in sorted(places):
+            if joined and start <= joined[-1][1] + NEAR:
+                joined[-1][1] = max(joined[-1][1], stop)
+            else:
+                joined.append([start, stop])
+        self._pieces = [(start, self._ask(start, stop)) for start, stop in joined]
+
+    def _ask(self, start: int, stop: int) -> bytes:
+        self._far.seek(start)
+        found: bytes = self._far.read(max(stop - start, 0))
+        return found
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place."""
+        self._at = max({os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset, 0)
+        return self._at
+
+    def tell(self) -> int:
+        """The place."""
+        return self._at
+
+    def read(self, count: int = -1) -> bytes:
+        """Up to `count` bytes."""
+        stop = self._size if count < 0 else min(self._at + count, self._size)
+        start, self._at = self._at, max(stop, self._at)
+        for place, piece in self._pieces:
+            if place <= start and stop <= place + len(piece):
+                return piece[start - place : stop - place]
+        return self._ask(start, stop)

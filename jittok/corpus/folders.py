@@ -8,6 +8,7 @@ no other name.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -20,6 +21,8 @@ BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and 
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 LONGEST_NAME = 255
+NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK, None)
+"""What systems say of a link, and of what is no folder."""
 
 
 def is_component(name: object) -> bool:
@@ -126,6 +129,8 @@ class Folder:
         except FileNotFoundError:
             return None
         except OSError as error:
+            if error.errno not in NO_FOLDER:
+                raise OSError(error.errno, error.strerror, str(place)) from error
             what = "a link" if place.is_symlink() else "something that is no folder"
             raise CorpusError(str(place), what, "a folder that jittok made: remove what is there") from error
 

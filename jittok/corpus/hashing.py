@@ -41,8 +41,8 @@ class InputHasher:
 
     def _begin(self, source: int) -> None:
         self.close()
-        self.source, self.offset, self._digest = source, 0, hashlib.sha256()
         self._file = self.sources[source].open()
+        self.source, self.offset, self._digest = source, 0, hashlib.sha256()
 
     def close(self) -> None:
         """Give the file back."""

@@ -125,7 +125,10 @@ def documents_in(path: str, opened: Open, options: Options) -> str:
     name = Path(path)
     if name.suffix.lower() in UNKNOWN_PACKINGS and Path(name.stem).suffix.lower() in KIND_OF:
         return f"documents packed in a way that is not known ({name.suffix})"
-    start = start_of(opened, packing, path)
+    try:
+        start = start_of(opened, packing, path)
+    except OSError:
+        return ""
     if not packing:
         packed_as = next((known for magic, known in MAGIC if start.startswith(magic)), "")
         if packed_as:

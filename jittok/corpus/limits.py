@@ -13,6 +13,10 @@ from jittok.errors import CorpusError, InWords
 OPTION = "--max-document-bytes"
 
 
+class TooLong(CorpusError):
+    """A document that is longer than one may be: it stops a run, whatever `on_error` says."""
+
+
 class Limit:
     """The documents of one input: how long they may be, and how many of them have been read (for what is said)."""
 
@@ -26,9 +30,7 @@ class Limit:
         those counted and this one."""
         if size > self.most:
             where = f"{self.path}, {self.thing} {self.before + behind() + 1}" if self.thing else self.path
-            raise CorpusError(
-                where, InWords(f"a document of {size} bytes or more"), f"up to {self.most} bytes ({OPTION})"
-            )
+            raise TooLong(where, InWords(f"a document of {size} bytes or more"), f"up to {self.most} bytes ({OPTION})")
 
     def lines(self, block: bytes, count: bool = True) -> bytes:
         """The same lines, checked, and counted."""

@@ -34,6 +34,8 @@ def make_manifest(state: State) -> Manifest:
         inputs.append(
             {"path": row["path"], "bytes": size, "sha256": digest, "kind": row["kind"], "packing": row["packing"]}
         )
+        if i in state.lost_inputs:
+            inputs[-1]["lost"] = [{"lines_before": line, "found": found} for line, found in state.lost_inputs[i]]
     shards = []
     for fact, numbers in zip(state.shards, state.shard_ranges, strict=True):
         files = [{key: file[key] for key in ("name", "bytes", "sha256")} for file in fact["files"]]
@@ -45,6 +47,7 @@ def make_manifest(state: State) -> Manifest:
         "vocab": plan["vocab"],
         "options": plan["options"],
         "writers": plan["writers"],
+        **({"rules": plan["rules"]} if "rules" in plan else {}),
         "documents": state.documents,
         "tokens": state.tokens,
         "text_bytes": state.text_bytes,

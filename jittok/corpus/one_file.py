@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from jittok.errors import CorpusError, InWords
@@ -25,11 +26,11 @@ ASKED = 16
 EXPECTED = "one file: files behind each other are no file of their own, so read each (or write them as one)"
 
 
-def check_parquet(file: Any, facts: Any, where: str) -> None:
+def check_parquet(file: Any, facts: Any, where: str, columns: Sequence[int]) -> None:
     """CorpusError where another file stands in front of a Parquet file. `file`: opened, and read from anywhere;
-    `facts`: what pyarrow says of it (`ParquetFile.metadata`)."""
+    `facts`: what pyarrow says of it (`ParquetFile.metadata`); `columns`: those it may be asked about."""
     footer = file.seek(0, os.SEEK_END) - 2 * len(PARQUET) - facts.serialized_size
-    gap = footer - _end_of_pages(facts, footer)
+    gap = footer - _end_of_pages(facts, footer, columns)
     if gap <= 0:
         return
     found, first = _read(file, 0, len(PARQUET)), max(gap - INDEX, len(PARQUET))
@@ -46,12 +47,12 @@ def check_parquet(file: Any, facts: Any, where: str) -> None:
         at = around.rfind(2 * PARQUET, 0, at + 2 * len(PARQUET) - 1)
 
 
-def _end_of_pages(facts: Any, footer: int) -> int:
+def _end_of_pages(facts: Any, footer: int, columns: Sequence[int]) -> int:
     """Where the last page ends; of a file of many row groups only the last is asked, as writers go forward."""
     ends = [len(PARQUET)]
     for group in range(facts.num_row_groups - 1, -1, -1):
         row_group = facts.row_group(group)
-        for k in range(row_group.num_columns):
+        for k in columns:
             column = row_group.column(k)
             places = column.data_page_offset, column.dictionary_page_offset or 0
             ends.append(min(filter(None, places), default=0) + column.total_compressed_size)

@@ -17,6 +17,8 @@ MOST_BYTES = 1 << 62
 """More than any file has. Sums with a number below this fit 64 bits."""
 ON_ERROR = ("fail", "skip", "replace")
 KINDS = ("txt", "jsonl", "parquet", "arrow")
+CUTS, FIRST_CUTS = 2, 1
+"""How inputs are cut into ranges (see `ranges`): today, and in corpora that do not say it."""
 DTYPES = ("auto", "uint16", "int32", "uint32")
 
 
@@ -41,6 +43,7 @@ class Options:
     range_bytes: int = RANGE_BYTES
     shard_bytes: int = SHARD_BYTES
     max_document_bytes: int = MAX_DOCUMENT_BYTES
+    cuts: int = CUTS  # which rule cuts inputs: a corpus goes on with the one that it was begun with
 
     def __post_init__(self) -> None:
         if isinstance(self.formats, str):
@@ -53,6 +56,8 @@ class Options:
             raise CorpusError("--separator", self.separator, "no separator beside --lines")
         if self.separator == "":
             raise CorpusError("--separator", "", "a text of one character or more")
+        if not FIRST_CUTS <= self.cuts <= CUTS:
+            raise CorpusError("cuts", self.cuts, f"{FIRST_CUTS} to {CUTS}: a later version of jittok cut these inputs")
         if self.range_bytes < 1:
             raise CorpusError("--range-bytes", self.range_bytes, "1 or more")
         if self.max_document_bytes < 1:
@@ -74,7 +79,14 @@ class Options:
 def from_identity(data: Mapping[str, Any]) -> Options:
     """The Options that `identity` wrote."""
     known = {field.name for field in fields(Options)}
-    return Options(**{**{key: value for key, value in data.items() if key in known}, "formats": tuple(data["formats"])})
+    known_cuts = {"cuts": FIRST_CUTS}
+    return Options(
+        **{
+            **known_cuts,
+            **{key: value for key, value in data.items() if key in known},
+            "formats": tuple(data["formats"]),
+        }
+    )
 
 
 def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:

@@ -216,7 +216,7 @@ def _probe_rows(encoder: RangeEncoder, i: int, shares: list[float]) -> Iterator[
         if len(wanted) == 1:
             wanted = [group / groups]
         count = tables.rows_of(source, group)
-        for _, array, read in tables.parquet_rows(source, group, _small(encoder), 0):
+        for _, array, read in tables.parquet_rows(source, [group], _small(encoder), 0):
             if read > wanted[0]:
                 share = len(array) / max(count, 1) / groups
                 probes.append(_row(encoder, RawRange(Key(i, group, 0), i, array, 0, 0), share * (source.size or 0)))

@@ -1,24 +1,30 @@
 """Where the input is cut: by places in the input alone, never by threads, machines or time.
 
 A unit is a piece of input that can be found without reading what is before it: an interval of a plain file of lines,
-a row group, a whole file otherwise. A range is the work of one thread at a time: of a unit, the documents that begin in
-bytes [k * range_bytes, (k + 1) * range_bytes) of its text. A document belongs where it begins, however long.
+row groups of a Parquet file, a whole file otherwise, small files one after the other. A range is the work of one thread
+at a time: of a unit, the documents that begin in bytes [k * range_bytes, (k + 1) * range_bytes) of its text. A document
+belongs where it begins, however long. Of small files a range has those that come until it has so many bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, NamedTuple
 
 from jittok.corpus import tables
+from jittok.corpus.damage import LOST_AT, Exchanged, Lost, is_damage, lost
 from jittok.corpus.far import naming_input
+from jittok.corpus.kinds import TABLES
 from jittok.corpus.limits import Limit, newlines, newlines_before
-from jittok.corpus.options import Options
+from jittok.corpus.options import FIRST_CUTS, MOST_BYTES, Options
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.unpack import Read, open_unpacked
+from jittok.errors import CorpusError, InWords
 
 AHEAD = 1 << 20
 """Bytes read at once to find the end of a line that leaves its interval."""
@@ -34,8 +40,13 @@ class Key(NamedTuple):
     at: int
 
 
+GROUP = -1
+"""Unit.stop of files that are read one after the other."""
+
+
 class Unit(NamedTuple):
-    """A piece of input that can be read on its own: sources first .. last, bytes [start, stop) or row group `part`."""
+    """A piece of input that can be read on its own: bytes [start, stop) of a source, row groups [start, stop) of a
+    Parquet file, all of a source (0, 0), or sources first .. last (stop is GROUP)."""
 
     source: int
     part: int
@@ -44,35 +55,46 @@ class Unit(NamedTuple):
     stop: int
 
 
+class Piece(NamedTuple):
+    """What a range of a group has of one file."""
+
+    source: int
+    kind: str
+    before: int  # lines, rows or documents of the file before it
+    payload: Any  # as in RawRange; the bytes of a file that is one document
+
+
 @dataclass
 class RawRange:
     """The bytes or rows of one range, not looked at yet."""
 
     key: Key
     last: int  # last source it has anything of
-    payload: Any  # bytes (lines), [bytes] (a document each), [(source, bytes)] (whole files), an Arrow array (rows)
+    payload: Any  # bytes (lines), [bytes] (a document each), [(source, bytes)] (whole files), an Arrow array (rows),
+    # [Piece] (of a group)
     read: int  # bytes of source `last` that have been read so far
     new: int  # bytes read for this range, for progress
     prefix: list[Any] | None = None  # [source, bytes, digest] of what was read, for input that cannot be read twice
+    lost: tuple[Lost, ...] = ()  # inputs that end here because they are damaged
+    pieces: bool = False  # it is of a group
     offset: int = 0  # bytes of the document in front of it, where training reads a long one in pieces
 
 
 def units(sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[Unit]:
-    """All units in order, from source `first` on. Footers of Parquet files are read on the way."""
+    """All units in order, from source `first` on. Footers of large Parquet files are read on the way."""
     step, i = options.range_bytes, 0
     while i < len(sources):
         source = sources[i]
-        if source.kind == "txt" and source.size is not None:
-            last = _group_end(sources, i, step)
+        last = _group_end(sources, i, options) if _joins(source, options) else i
+        if last > i or (source.kind == "txt" and source.size is not None):
             if i >= first:
-                yield Unit(i, 0, last, 0, 0)
+                yield Unit(i, 0, last, 0, GROUP)
             i = last + 1
             continue
         if i < first:
             pass
         elif source.kind == "parquet":
-            for group in range(tables.row_groups(source)):
-                yield Unit(i, group, i, 0, 0)
+            yield from _row_groups(i, source, options)
         elif source.kind in ("lines", "jsonl") and not source.packing and source.size is not None:
             for part, start in enumerate(range(0, source.size, step)):
                 yield Unit(i, part, i, start, min(start + step, source.size))
@@ -81,33 +103,70 @@ def units(sources: Sequence[Source], options: Options, first: int = 0) -> Iterat
         i += 1
 
 
-def _group_end(sources: Sequence[Source], first: int, step: int) -> int:
-    """The last source of a group: whole files are gathered until they have `step` bytes on disk."""
-    last, size = first, sources[first].size or 0
+def _row_groups(i: int, source: Source, options: Options) -> Iterator[Unit]:
+    step = options.range_bytes if options.cuts > FIRST_CUTS else 0
+    try:
+        parts = list(tables.groups_together(source, options.column, step))
+    except (OSError, CorpusError) as error:
+        if options.on_error == "fail" or not is_damage(error):
+            raise
+        yield Unit(i, 0, i, 0, 0)
+        return
+    for part, (start, stop) in enumerate(parts):
+        yield Unit(i, part, i, start, stop)
+
+
+def _joins(source: Source, options: Options) -> bool:
+    """Whether a file is read together with its neighbours: one document, or less than a range."""
+    if source.size is None:
+        return False
+    return source.kind == "txt" or (options.cuts > FIRST_CUTS and source.size < options.range_bytes)
+
+
+def _group_end(sources: Sequence[Source], first: int, options: Options) -> int:
+    """The last source of a group: files are gathered until they have the bytes of a range on disk."""
+    last, size, step = first, sources[first].size or 0, options.range_bytes
     while size < step and last + 1 < len(sources) and last - first + 1 < GROUP_FILES:
         following = sources[last + 1]
-        if following.kind != "txt" or following.size is None:
+        if not _joins(following, options):
             break
-        last, size = last + 1, size + following.size
+        last, size = last + 1, size + (following.size or 0)
     return last
 
 
 def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[RawRange]:
     """The ranges of one unit from number `first` on; ranges of which nothing can be read are left out.
 
-    Raises OSError, CorpusError (damaged files), ImportError.
+    Raises OSError, CorpusError (damaged files), ImportError; unless `on_error` is "fail", a damaged file ends in a
+    range that tells of it.
     """
-    with naming_input(sources[unit.source].path):
-        yield from _read_unit(unit, sources, options, first)
+    if first > LOST_AT:
+        return
+    source = sources[unit.source]
+    try:
+        with naming_input(source.path):
+            yield from _read_unit(unit, sources, options, first)
+    except (OSError, CorpusError) as error:
+        if options.on_error == "fail" or not is_damage(error):
+            raise
+        told = lost(unit.source, 1, error)
+        yield RawRange(
+            Key(unit.source, unit.part, LOST_AT), unit.last, [], source.size or 0, 0, lost=(told,), pieces=True
+        )
 
 
 def _read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: int) -> Iterator[RawRange]:
     source = sources[unit.source]
-    if source.kind == "txt":
+    if unit.stop == GROUP:
+        yield from _group(unit, sources, options, first)
+    elif source.kind == "txt":
         if not first:
-            yield from _whole_files(unit, sources, options)
+            yield from _one_stream(unit, source, options)
     elif source.kind == "parquet":
-        yield from _numbered(unit, tables.parquet_rows(source, unit.part, options, first), source)
+        if not unit.stop:  # its footer could not be read
+            tables.row_groups(source)
+            raise Exchanged(source.path, InWords("another file than a moment ago"), "one that nobody writes to")
+        yield from _numbered(unit, tables.parquet_rows(source, range(unit.start, unit.stop), options, first), source)
     elif source.kind == "arrow":
         yield from _numbered(unit, tables.arrow_rows(source, options, first), source)
     elif unit.stop:
@@ -128,20 +187,98 @@ def _numbered(unit: Unit, rows: Iterator[tuple[int, Any, float]], source: Source
         done = read
 
 
-def _whole_files(unit: Unit, sources: Sequence[Source], options: Options) -> Iterator[RawRange]:
-    found, size, prefix = [], 0, None
+def _group(unit: Unit, sources: Sequence[Source], options: Options, first: int) -> Iterator[RawRange]:
+    """Ranges of files that are read one after the other. What is damaged is told in the range where it is met."""
+    step = options.range_bytes if options.cuts > FIRST_CUTS else MOST_BYTES
+    found: list[Piece] = []
+    bad: list[Lost] = []
+    size = at = new = 0
+
+    def ready(last: int) -> RawRange:
+        read = sources[last].size or 0
+        return RawRange(Key(unit.source, 0, at), last, found, read, new, lost=tuple(bad), pieces=True)
+
     for i in range(unit.source, unit.last + 1):
-        limit = Limit(sources[i].path, options.max_document_bytes)
-        if sources[i].path == STDIN:
-            tally = _Tally(i, sources[i].open().read)
-            found.append((i, _everything(tally.read, limit)))
-            size, prefix = tally.size, tally.prefix()
-            continue
-        with naming_input(sources[i].path), sources[i].open() as raw:
-            found.append((i, _everything(open_unpacked(raw, sources[i].packing, sources[i].path), limit)))
-        size += sources[i].size or 0
-    read = sources[unit.last].size
-    yield RawRange(Key(unit.source, 0, 0), unit.last, found, size if read is None else read, size, prefix)
+        source, before = sources[i], 0
+        new += source.size or 0
+        try:
+            with naming_input(source.path):
+                for payload in _payloads(source, options):
+                    found.append(Piece(i, source.kind, before, payload))
+                    size += _bytes_of(payload)
+                    before += _count(source.kind, payload)
+                    if size >= step:
+                        if at >= first:
+                            yield ready(i)
+                        found, bad, size, new, at = [], [], 0, 0, at + 1
+        except (OSError, CorpusError) as error:
+            if options.on_error == "fail" or not is_damage(error):
+                raise
+            bad.append(lost(i, before + 1, error))
+    if (found or bad or not at) and at >= first:
+        yield ready(unit.last)
+
+
+def _payloads(source: Source, options: Options) -> Iterator[Any]:
+    """What a small file holds, or a file that is one document, in parts of a range."""
+    if source.kind in TABLES:
+        with source.open() as file:
+            content = file.read()
+        if source.kind == "arrow":
+            rows = tables.arrow_rows(source, options, 0, content)
+        else:
+            rows = tables.parquet_rows(source, None, options, 0, content)
+        yield from (array for _, array, _ in rows)
+        return
+    with _opened(source) as raw:
+        read = open_unpacked(raw, source.packing, source.path)
+        if source.kind == "txt":
+            yield _everything(read, Limit(source.path, options.max_document_bytes))
+        else:
+            yield from (block for _, block in _blocks(read, source, options))
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[IO[bytes]]:
+    """The bytes of an input as they lie on disk; standard input stays open. CorpusError for packed data without any."""
+    if source.packing and source.size == 0:  # some readers take nothing at all for the end of the data
+        raise CorpusError(source.path, InWords("an empty file"), f"whole .{source.packing} data")
+    raw = source.open()
+    try:
+        yield raw
+    finally:
+        if source.path != STDIN:
+            raw.close()
+
+
+def _blocks(read: Read, source: Source, options: Options) -> Iterator[tuple[int, Any]]:
+    if source.kind == "separated":
+        limit = Limit(source.path, options.max_document_bytes, "document")
+        return cut_separated(read, options.range_bytes, (options.separator or "").encode(), limit)
+    return cut_lines(read, options.range_bytes, Limit(source.path, options.max_document_bytes, "line"))
+
+
+def _bytes_of(payload: Any) -> int:
+    if isinstance(payload, list):
+        return sum(map(len, payload))
+    return len(payload) if isinstance(payload, bytes) else int(payload.nbytes)
+
+
+def _count(kind: str, payload: Any) -> int:
+    """Lines, rows or documents."""
+    if kind in ("lines", "jsonl"):
+        return payload.count(b"\n") if payload else 0
+    return 1 if isinstance(payload, bytes) else len(payload)
+
+
+def _one_stream(unit: Unit, source: Source, options: Options) -> Iterator[RawRange]:
+    """Standard input, or another stream, as one document."""
+    with _opened(source) as raw:
+        read = raw.read if source.path == STDIN else open_unpacked(raw, source.packing, source.path)
+        tally = _Tally(unit.source, read)
+        text = _everything(tally.read, Limit(source.path, options.max_document_bytes))
+    prefix = tally.prefix() if source.path == STDIN else None
+    yield RawRange(Key(unit.source, 0, 0), unit.last, [(unit.source, text)], tally.size, tally.size, prefix)
 
 
 class _Tally:
@@ -163,12 +300,12 @@ class _Tally:
 
 
 def _everything(read: Read, limit: Limit) -> bytes:
-    parts, size = [], 0
+    """All bytes, held once."""
+    found = io.BytesIO()
     while piece := read(AHEAD):
-        size += len(piece)
-        limit.check(size)
-        parts.append(piece)
-    return b"".join(parts)
+        found.write(piece)
+        limit.check(found.tell())
+    return found.getvalue()
 
 
 def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
@@ -198,27 +335,17 @@ def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
 
 def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterator[RawRange]:
     """Ranges of what can only be read from its start: packed files, standard input, texts with separators."""
-    raw = source.open()
-    try:
+    with _opened(source) as raw:
         read, done = open_unpacked(raw, source.packing, source.path), 0
         tally = _Tally(unit.source, read) if source.size is None else None  # a stream cannot tell its place
         if tally is not None:
             read = tally.read
-        blocks: Iterator[tuple[int, Any]]
-        if source.kind == "separated":
-            limit = Limit(source.path, options.max_document_bytes, "document")
-            blocks = cut_separated(read, options.range_bytes, (options.separator or "").encode(), limit)
-        else:
-            blocks = cut_lines(read, options.range_bytes, Limit(source.path, options.max_document_bytes, "line"))
-        for at, block in blocks:
+        for at, block in _blocks(read, source, options):
             place = raw.tell() if tally is None else tally.size
             if at >= first:
                 prefix = None if tally is None else tally.prefix()
                 yield RawRange(Key(unit.source, 0, at), unit.last, block, place, place - done, prefix)
             done = place
-    finally:
-        if source.path != STDIN:
-            raw.close()
 
 
 def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:

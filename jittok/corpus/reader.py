@@ -9,7 +9,8 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class Bad(NamedTuple):
     found: str
     expected: str
     lost: bool = False  # there is no text at all: a wrong --field makes all documents so
+    input: bool = False  # not a document: the rest of the input
 
 
 @dataclass
@@ -67,6 +69,8 @@ def read_texts(
     any width (see `Documents`). CancelledError when it is stopped between two steps.
     """
     check = _taken if any_bytes else _checked
+    if raw.pieces:
+        return _pieces(raw, options, check, stop)
     if kind in TABLES:
         return _rows(raw, options, check)
     if kind == "jsonl":
@@ -76,6 +80,50 @@ def read_texts(
     if kind == "separated":
         return check(_joined(raw.payload), raw.key.source, options)
     return _whole_files(raw, options, check)
+
+
+def _pieces(raw: RawRange, options: Options, check: Check, stop: Stop) -> Texts:
+    """The documents of a range of files that are read together. Lines are those of the file."""
+    found = []
+    for kind, pieces in groupby(raw.payload, key=lambda piece: piece.kind):
+        stop.check()
+        if kind == "txt":
+            whole = replace(raw, payload=[(piece.source, piece.payload) for piece in pieces], lost=(), pieces=False)
+            found.append(_whole_files(whole, options, check))
+            continue
+        for piece in pieces:
+            key = raw.key._replace(source=piece.source)
+            one = read_texts(
+                replace(raw, key=key, payload=piece.payload, lost=(), pieces=False), kind, options,
+                any_bytes=check is _taken, stop=stop,
+            )  # fmt: skip
+            one.lines = one.lines + piece.before
+            one.bad = [bad._replace(line=bad.line + piece.before) for bad in one.bad]
+            found.append(one)
+    texts = _together(found)
+    texts.bad += [Bad(one.source, one.line, one.found, one.expected, input=True) for one in raw.lost]
+    texts.bad.sort(key=lambda bad: (bad.source, bad.line))
+    return texts
+
+
+def _together(found: list[Texts]) -> Texts:
+    """The same documents as one, whose lines are not to be counted on."""
+    if len(found) == 1:
+        found[0].seen = 0
+        return found[0]
+    datas = [texts.docs.data for texts in found]
+    shifts = np.cumsum([0, *(data.size for data in datas)])
+    none = np.zeros(0, np.int64)
+    starts, stops = (
+        _fixed(np.concatenate([none, *(each + shift for each, shift in zip(places, shifts[:-1], strict=True))]))
+        for places in ([texts.docs.starts for texts in found], [texts.docs.stops for texts in found])
+    )
+    docs = Documents(np.concatenate([np.zeros(0, np.uint8), *datas]), starts, stops)
+    return Texts(
+        docs, np.concatenate([none, *(texts.sources for texts in found)]),
+        np.concatenate([none, *(texts.lines for texts in found)]), 0, sum(texts.blank for texts in found),
+        [bad for texts in found for bad in texts.bad],
+    )  # fmt: skip
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jittok.corpus import disk, shards
+from jittok.corpus.damage import is_damage
 from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.engines import Engine
 from jittok.corpus.folders import Folder
@@ -51,6 +52,7 @@ class Summary:
     seconds: float
     resumed: int
     left_out: tuple[str, ...] = ()
+    lost_inputs: int = 0  # inputs of which something, or all, could not be read
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -163,7 +165,7 @@ class Run:
         if found:
             raise different(self.out, found)
         for i, row in enumerate(self.manifest["inputs"]):
-            if self.hasher.whole(i) != (row["bytes"], row["sha256"]):
+            if row["sha256"] is not None and self.hasher.whole(i) != (row["bytes"], row["sha256"]):
                 raise changed(self.sources[i])
         self._check_files()
         self._clean_up()
@@ -222,6 +224,7 @@ class Run:
         self._pass_inputs(encoded.key.source)
         base = self.state.lines_before(encoded.key.source)
         bad = [found._replace(line=found.line + base) for found in encoded.bad]
+        bad = [found for found in bad if not found.input or not self.state.knows_lost(found.source, found.found)]
         if bad and self.encoder.options.on_error == "fail":
             raise CorpusError(
                 f"{self.sources[bad[0].source].path}, line {bad[0].line}",
@@ -233,13 +236,16 @@ class Run:
             places = self.writer.append(rows, encoded.text_bytes)
         prefix = encoded.prefix
         if prefix is None and encoded.last == encoded.key.source:
-            prefix = self.hasher.prefix(encoded.last, encoded.read)
+            prefix = self._prefix(encoded.last, encoded.read)
         fact = {
             "range": list(encoded.key), "documents": int(encoded.lengths.size), "tokens": int(encoded.ids.size),
             "bytes": encoded.text_bytes, "lines": encoded.seen, "blank": encoded.blank, "bad": len(bad),
             "lost": encoded.lost,
-            "read": encoded.new, "streams": places, "prefix": prefix,
+            "read": encoded.new, "streams": places, "prefix": prefix, "last": encoded.last,
         }  # fmt: skip
+        gone = [[found.source, found.line, found.found] for found in bad if found.input]
+        if gone:
+            fact["lost_inputs"] = gone
         with naming(self.out):
             self.ledger.add(fact)
         self.state.add_range(fact)
@@ -247,6 +253,15 @@ class Run:
             self._first_bad = bad[0]
         self._refuse_nothing(FEW_BAD)
         self._close_full_shard()
+
+    def _prefix(self, source: int, size: int) -> list[Any] | None:
+        """The digest of what was read of an input, None where it has vanished and is to be left out."""
+        try:
+            return self.hasher.prefix(source, size)
+        except OSError as error:
+            if self.encoder.options.on_error == "fail" or not is_damage(error):
+                raise
+            return None
 
     def _refuse_nothing(self, least: int) -> None:
         """CorpusError when no document so far could be read, of `least` or more: not the documents are wrong then."""
@@ -260,14 +275,31 @@ class Run:
         """Sources before `upto` are done: hash their rest, and see that nobody has written to them meanwhile."""
         for i in range(len(self.state.inputs), upto):
             source = self.sources[i]
+            fact: dict[str, Any] = {"input": i}
             if source.path == STDIN:
                 prefix = self.state.prefix if self.state.prefix and self.state.prefix[0] == i else None
                 size, digest = prefix[1:] if prefix else self.hasher.whole(i)
-            else:
+            elif self.encoder.options.on_error == "fail":
                 size, digest = self.hasher.whole(i)
                 source.check_unchanged()
-            self.ledger.add({"input": i, "bytes": size, "sha256": digest})
-            self.state.inputs[i] = (size, digest)
+            else:
+                size, digest = self._whole_or_lost(i, fact)
+            self.ledger.add({**fact, "bytes": size, "sha256": digest})
+            self.state.add_input({**fact, "bytes": size, "sha256": digest})
+
+    def _whole_or_lost(self, i: int, fact: dict[str, Any]) -> tuple[int, str | None]:
+        """Size and digest of an input; without a digest where it cannot be read any more, which `fact` tells then."""
+        try:
+            size, digest = self.hasher.whole(i)
+            if i not in self.state.lost_inputs:
+                self.sources[i].check_unchanged()
+        except OSError as error:
+            if not is_damage(error):
+                raise
+            if i not in self.state.lost_inputs:
+                fact["gone"] = f"{error.strerror or error}, after its documents were read"
+            return self.sources[i].size or 0, None
+        return size, digest
 
     def _close_full_shard(self) -> None:
         limit = self.encoder.options.shard_bytes
@@ -299,5 +331,5 @@ class Run:
         numbers = {key: found[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")}
         return Summary(
             out=str(self.out), shards=len(found["shards"]), bytes=size, seconds=seconds, resumed=resumed,
-            left_out=tuple(left_out), **numbers,
+            left_out=tuple(left_out), lost_inputs=sum("lost" in row for row in found["inputs"]), **numbers,
         )  # fmt: skip

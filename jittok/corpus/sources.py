@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from jittok.corpus.damage import Exchanged
 from jittok.corpus.far import facts_of, is_url, local_name, matches, naming_input, open_far, same_place
 from jittok.corpus.globs import files_of, is_pattern, without_copies
 from jittok.corpus.kinds import (
@@ -76,7 +77,7 @@ class Source:
     def _changed(self, size: int, stamp: str) -> CorpusError:
         another = "another file of " if (size, stamp) == (self.size, self.stamp) else ""
         found = f"{another}{size} bytes, changed {stamp}"
-        return CorpusError(self.path, InWords(found), f"{self.size} bytes as when reading began")
+        return Exchanged(self.path, InWords(found), f"{self.size} bytes as when reading began")
 
 
 def _standard_input() -> Ahead:
@@ -184,7 +185,7 @@ def find_sources(
                     lost.append((path, said))
                 continue
             seen.add(path)
-            sources.append(_source(path, *kind, any_name))
+            sources.append(_source(path, *kind, any_name, named or options.on_error == "fail"))
     _refuse_lost(lost)
     if not sources:
         found = f"no file that can be read among {len(left_out):,}" if left_out else "no file that can be read"
@@ -223,10 +224,13 @@ class Seen:
         self._places.add(place)
 
 
-def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
+def _source(path: str, kind: str, packing: str, streams: bool, there: bool) -> Source:
+    """An input. `there`: it has to be; else it may have vanished since its folder was read: who reads it tells."""
     if path == STDIN:
         return Source(path, None, "", kind, packing)
     if not is_url(path) and not Path(path).is_file():
+        if not there and not os.path.lexists(path):
+            return Source(path, 0, "", kind, packing)
         if streams and kind not in TABLES:
             return Source(path, None, "", kind, packing)
         raise CorpusError(
@@ -234,12 +238,11 @@ def _source(path: str, kind: str, packing: str, streams: bool) -> Source:
         )
     try:
         size, stamp, inode = look_at(path)
-        source = Source(path, size, stamp, kind, packing, inode)
+        return Source(path, size, stamp, kind, packing, inode)
     except FileNotFoundError:
+        if not there:
+            return Source(path, 0, "", kind, packing)
         raise CorpusError(path, InWords("nothing of this name"), "a file") from None
-    if packing and not source.size:  # some readers take nothing at all for the end of the data
-        raise CorpusError(path, InWords("an empty file"), f"whole .{packing} data")
-    return source
 
 
 def _expand(
@@ -319,8 +322,13 @@ def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str
     suffix, packing = suffixes_of(path)
     kind = options.kind or KIND_OF.get(suffix)
     if options.kind is None and suffix == JSON and (is_url(path) or Path(path).is_file()):
-        with naming_input(path):
-            start = start_of(partial(_open, path), packing, path)
+        try:
+            with naming_input(path):
+                start = start_of(partial(_open, path), packing, path)
+        except OSError:
+            if options.on_error == "fail":
+                raise
+            return "jsonl", packing  # who reads it says what is wrong
         shape, documents = json_shape(start, options.field)
         if not documents and (any_name or not named):
             kind = None

@@ -14,7 +14,7 @@ from jittok import __version__
 from jittok.corpus.formats import format_class
 from jittok.corpus.hashing import InputHasher
 from jittok.corpus.ledger import Fact
-from jittok.corpus.options import Options
+from jittok.corpus.options import FIRST_CUTS, Options
 from jittok.corpus.ranges import Key
 from jittok.corpus.sources import STDIN, Source
 from jittok.errors import CorpusError, InWords
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 RANGE_FIELDS = 5
+ANSWERS = 1
+"""Counted up by whoever changes the ids of any text, as far as the fingerprint of a vocabulary does not tell it."""
 
 
 def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options) -> Fact:
@@ -36,17 +38,29 @@ def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options) -> Fa
         "vocab": {**facts, "tokens": tok.vocab_size},
         "options": options.identity(),
         "writers": writers,
+        "rules": rules_of(options),
         "inputs": [
             {"path": s.path, "bytes": s.size, "kind": s.kind, "packing": s.packing, "stamp": s.stamp} for s in sources
         ],
     }
 
 
+def rules_of(options: Options) -> Fact:
+    """What decides, beside the fingerprint of the vocabulary, whether a corpus may be gone on with: whether ids and
+    layouts are those of the version that began it. Versions that differ in neither write the same bytes."""
+    layouts = {f"layout of {name}": format_class(name).layout for name in options.formats}
+    return {"answers": ANSWERS, **layouts}
+
+
 def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list[str]:
     """What a directory was begun with and is not to be continued with, in words."""
     said = []
-    if old["jittok"] != new["jittok"]:
-        said.append(f"jittok {new['jittok']} (begun with {old['jittok']})")
+    rules = {"answers": 1, **{f"layout of {name}": 1 for name in old["options"]["formats"]}}
+    was_ruled, is_ruled = ({**rules, **plan.get("rules", {})} for plan in (old, new))
+    if any(was_ruled[key] != is_ruled.get(key) for key in rules):
+        said.append(
+            f"jittok {new['jittok']} (begun with {old['jittok']}, whose {_first_rule(was_ruled, is_ruled)} differ)"
+        )
     if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
         said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")
     ends = [plan["vocab"].get("eos_id") for plan in (old, new)]
@@ -55,7 +69,8 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
     for part in ("options", "writers"):
         free = {"max_document_bytes", *(["on_error"] if on_error_may_change else [])}
         for key in sorted({*old[part], *new[part]} - free):
-            was, now = old[part].get(key), new[part].get(key)
+            first = {"cuts": FIRST_CUTS}.get(key)
+            was, now = old[part].get(key, first), new[part].get(key)
             said += [f"{key} {now!r} (begun with {was!r})"] if was != now else []
     before, after = ([row["path"] for row in plan["inputs"]] for plan in (old, new))
     if before != after:
@@ -71,6 +86,10 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
             ]
         said += [*changes[:1], *([f"{len(changes) - 1:,} more such changes"] if len(changes) > 1 else [])]
     return [clause for clause in said if clause]
+
+
+def _first_rule(was: Fact, now: Fact) -> str:
+    return next(key for key in was if was[key] != now.get(key))
 
 
 def _first_of(what: str, paths: Sequence[str]) -> str:
@@ -95,7 +114,10 @@ class State:
     """How far a run has come."""
 
     plan: Fact
-    inputs: dict[int, tuple[int, str]] = field(default_factory=dict)  # finished: size, digest
+    inputs: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # finished: size, digest
+    lost_inputs: dict[int, list[tuple[int, str]]] = field(
+        default_factory=dict
+    )  # source -> lines before its damage, what it is
     shards: list[Fact] = field(default_factory=list)  # finished: their lines in the ledger
     shard_ranges: list[array[int]] = field(default_factory=list)  # of each finished one, RANGE_FIELDS numbers a range
     open_ranges: list[tuple[int, Fact]] = field(default_factory=list)  # place in the ledger, line
@@ -109,6 +131,7 @@ class State:
     bad: int = 0
     lost: int = 0  # of these, without any text
     read: int = 0  # bytes of input, for progress
+    last: int = -1  # the last source of the last range
     last_open: array[int] = field(default_factory=lambda: array("q"))
 
     def add_range(self, fact: Fact) -> None:
@@ -124,7 +147,20 @@ class State:
         self.bad += fact["bad"]
         self.lost += fact.get("lost", 0)
         self.read += fact["read"]
+        self.last = fact.get("last", key.source)
+        for source, line, found in fact.get("lost_inputs", ()):
+            self.lost_inputs.setdefault(source, []).append((line - 1, found))
         self.last_open.extend([*key, fact["documents"], fact["tokens"]])
+
+    def add_input(self, fact: Fact) -> None:
+        """An input is done."""
+        self.inputs[fact["input"]] = (fact["bytes"], fact["sha256"])
+        if "gone" in fact:
+            self.lost_inputs.setdefault(fact["input"], []).append((self.lines_before(fact["input"]), fact["gone"]))
+
+    def knows_lost(self, source: int, found: str) -> bool:
+        """Whether this damage of an input has been told."""
+        return any(found == known for _, known in self.lost_inputs.get(source, ()))
 
     @property
     def has_read(self) -> bool:
@@ -161,8 +197,10 @@ def replay(facts: Sequence[Fact]) -> State:
             state.add_shard(fact)
         elif "input" in fact:
             _expect("input", fact["input"], len(state.inputs))
-            _check_file(fact)
-            state.inputs[fact["input"]] = (fact["bytes"], fact["sha256"])
+            if fact["sha256"] is not None:
+                _check_file(fact)
+            _check_count(fact["bytes"])
+            state.add_input(fact)
         elif "on_error" in fact:
             state.plan["options"]["on_error"] = fact["on_error"]
         else:
@@ -176,8 +214,12 @@ COUNTS = ("documents", "tokens", "bytes", "lines", "blank", "bad", "read")
 def _check_range(fact: Fact, state: State) -> None:
     """ValueError, TypeError or KeyError unless a range follows those before it."""
     key = Key(*fact["range"])
-    for number in (*key, *(fact[name] for name in COUNTS), fact.get("lost", 0)):
+    for number in (*key, *(fact[name] for name in COUNTS), fact.get("lost", 0), fact.get("last", 0)):
         _check_count(number)
+    for source, line, found in fact.get("lost_inputs", ()):
+        _check_count(source)
+        _check_count(line)
+        str.encode(found)
     if state.done is not None and key <= state.done:
         raise ValueError(f"range {list(key)} behind {list(state.done)}")
 
@@ -217,8 +259,8 @@ def check_inputs(state: State, sources: Sequence[Source], hasher: InputHasher) -
     if state.done is None:
         return
     stamps = [row["stamp"] for row in state.plan["inputs"]]
-    for i, source in enumerate(sources[: state.done.source + 1]):
-        if source.path == STDIN:
+    for i, source in enumerate(sources[: max(state.done.source, state.last) + 1]):
+        if source.path == STDIN or i in state.lost_inputs:
             continue
         if i in state.inputs:
             if stamps[i] != source.stamp and hasher.whole(i) != state.inputs[i]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jittok.corpus.buffers import check_buffers
-from jittok.corpus.far import is_url
+from jittok.corpus.damage import OF_A_FILE
+from jittok.corpus.far import Fetched, is_url, open_far
 from jittok.corpus.limits import Limit
 from jittok.corpus.one_file import check_parquet
 from jittok.corpus.options import Options
@@ -20,13 +23,17 @@ from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.inputs import arrow
 
 BATCH_BYTES = 4 << 20
-"""Text read from a row group at once, by the average of its rows."""
+"""Text read from row groups at once, by the average of their rows."""
 BATCH_ROWS = 1 << 16
 READ_AT_ONCE = 1 << 20
 """Packed bytes of a row group that are read at once, as a row group may be as large as its file."""
 UNPACKED = 64 << 20
 """Bytes that the rows of one batch may have where each may be the longest value of a dictionary: a small file may hold
 it a million times."""
+FOOTER = 64 << 10
+"""Bytes at the end of a far file that are read at once: most footers."""
+SIGNATURE = 28
+"""Bytes of the signature after a footer that can be read of a file with encrypted columns."""
 
 
 def _arrow() -> Any:
@@ -42,89 +49,216 @@ def _local_file(path: str | os.PathLike[str]) -> Any:
     return _arrow().OSFile(os.fsencode(path))
 
 
-def _opened(source: Source) -> Any:
-    return source.open() if is_url(source.path) else source.same(_local_file(source.path))
+@contextmanager
+def _opened(source: Source, content: bytes | None = None) -> Iterator[Any]:
+    """The bytes of a table, read from anywhere: those in memory, where they have been read."""
+    pa = _arrow()
+    if content is not None:
+        with pa.BufferReader(content) as file:
+            yield file
+    elif is_url(source.path):
+        with open_far(source.path, exact=source.kind == "parquet") as far:
+            yield far
+    else:
+        try:
+            file = _local_file(source.path)
+        except OSError as error:  # Arrow's text has no file that others could read off
+            raise OSError(error.errno, os.strerror(error.errno), source.path) if error.errno else error from None
+        with source.same(file):
+            yield file
 
 
-def _parquet(source: Source, **options: Any) -> Any:
+def _unreadable(where: str, error: BaseException, expected: str) -> BaseException:
+    """The error to raise for one of Arrow: a CorpusError, unless the machine is at fault."""
+    number = getattr(error, "errno", None)
+    if number is not None and number not in OF_A_FILE:
+        return error
+    return CorpusError(where, InWords(" ".join(str(error).split())), expected)
+
+
+class Footer(NamedTuple):
+    """What the footer of a Parquet file tells, read once."""
+
+    facts: Any
+    schema: Any  # of Arrow
+    signed: bool  # some columns are encrypted: pyarrow ends the process where it is asked for the facts of one
+    columns: tuple[str, ...]  # the paths of its leaves
+
+
+def _parquet(file: Any, source: Source, facts: Any = None, **options: Any) -> Any:
     pa = _arrow()
     import pyarrow.parquet as pq
 
-    remote = is_url(source.path)
-    file = _opened(source)
-    # by default the packed bytes of a whole row group are read; far away each read is a request
-    reads: dict[str, Any] = {} if remote else {"pre_buffer": False, "buffer_size": READ_AT_ONCE}
+    # by default the packed bytes of a whole row group are read; what is in memory needs no buffer, which is cleared
+    at_once = READ_AT_ONCE if isinstance(file, pa.OSFile) else 0
     try:
-        return pq.ParquetFile(file, memory_map=False, **reads, **options)
-    except pa.ArrowInvalid as error:
-        raise CorpusError(source.path, str(error), "a whole Parquet file") from error
+        return pq.ParquetFile(file, metadata=facts, memory_map=False, pre_buffer=False, buffer_size=at_once, **options)
+    except (pa.ArrowException, OSError, OverflowError) as error:
+        if "encrypted" in str(error).lower() or "decrypt" in str(error).lower():
+            raise encrypted(source.path, "a Parquet file with an encrypted footer") from error
+        raise _unreadable(source.path, error, "a whole Parquet file") from error
+
+
+def encrypted(path: str, found: str) -> CorpusError:
+    """The error for what only a key opens."""
+    return CorpusError(path, InWords(found), "tables without encryption: write it again with its keys")
+
+
+def footer_of(source: Source, content: bytes | None = None) -> Footer:
+    """The footer of a Parquet file. CorpusError for what is none, or more than one."""
+    return _read_footer(source, content) if content is not None else _footer_of(source)
+
+
+@lru_cache(1)
+def _footer_of(source: Source) -> Footer:
+    return _read_footer(source)
+
+
+def _read_footer(source: Source, content: bytes | None = None) -> Footer:
+    with _opened(source, content) as raw:
+        file = raw
+        if content is None and is_url(source.path):
+            size = source.size or 0
+            file = Fetched(raw, size, [(max(size - FOOTER, 0), size)])
+        with _parquet(file, source) as table:
+            facts, schema, fields = table.metadata, table.schema, table.schema_arrow
+            columns = tuple(schema.column(i).path for i in range(len(schema)))
+            end = file.seek(0, os.SEEK_END)
+            file.seek(end - 8)
+            signed = int.from_bytes(file.read(4), "little") == facts.serialized_size + SIGNATURE
+            check_parquet(file, facts, source.path, [] if signed else range(len(columns)))
+    return Footer(facts, fields, signed, columns)
 
 
 def row_groups(source: Source) -> int:
     """Number of row groups. Raises CorpusError for what is no Parquet file, or more than one."""
-    with _parquet(source) as file, _opened(source) as raw:
-        check_parquet(raw, file.metadata, source.path)
-        return int(file.metadata.num_row_groups)
+    return int(footer_of(source).facts.num_row_groups)
 
 
 def rows_of(source: Source, group: int) -> int:
     """Number of rows of one row group."""
-    with _parquet(source) as file:
-        return int(file.metadata.row_group(group).num_rows)
+    return int(footer_of(source).facts.row_group(group).num_rows)
 
 
-def parquet_rows(source: Source, group: int, options: Options, first: int) -> Iterator[tuple[int, Any, float]]:
-    """(k, rows of range k, share of the file that has been read) of one row group, from range `first` on."""
+def groups_together(source: Source, column: str, step: int) -> Iterator[tuple[int, int]]:
+    """Row groups [first, stop) that are read together: until their texts have `step` bytes, as the file says."""
+    footer = footer_of(source)
+    leaf = footer.columns.index(column) if column in footer.columns and not footer.signed else None
+    first, size, count = 0, 0, footer.facts.num_row_groups
+    for group in range(count):
+        facts = footer.facts.row_group(group)
+        size += facts.total_byte_size if leaf is None else facts.column(leaf).total_uncompressed_size
+        if size >= step:
+            yield first, group + 1
+            first, size = group + 1, 0
+    if first < count:
+        yield first, count
+
+
+def parquet_rows(
+    source: Source, groups: Sequence[int] | None, options: Options, first: int, content: bytes | None = None
+) -> Iterator[tuple[int, Any, float]]:
+    """(k, rows of range k, share of the file that has been read) of row groups (None: all), from range `first` on.
+    `content`: the bytes of the file, where they are in memory."""
     pa = _arrow()
-    with _parquet(source) as file:
-        check_column(file.schema_arrow, options.column, source.path)
-        facts, count = file.metadata.row_group(group), file.metadata.num_row_groups
-        names = [facts.column(i).path_in_schema for i in range(facts.num_columns)]
-        column = facts.column(names.index(options.column)) if options.column in names else None
-        size = column.total_uncompressed_size if column is not None else 0
-        rows = max(1, min(BATCH_ROWS, facts.num_rows * BATCH_BYTES // max(size, 1)))
+    footer, name = footer_of(source, content), options.column
+    groups = range(footer.facts.num_row_groups) if groups is None else groups
+    if not len(groups):
+        return
+    where = f"{source.path}, row group {groups[0]}"
+    with _opened(source, content) as raw:
+        facts = [footer.facts.row_group(group) for group in groups]
+        total = sum(group.num_rows for group in facts)
         try:
-            if column is not None and facts.num_rows:
-                remote = is_url(source.path)
-                with _opened(source) as raw:
-                    where = f"{source.path}, row group {group}"
-                    check_pages(raw, column, options.max_document_bytes, where, believe=remote)
-            if column is not None and column.has_dictionary_page:
-                longest = _longest_in_dictionary(source, group, options.column, file.metadata)
-                rows = max(1, min(rows, UNPACKED // max(longest, 1)))
-            batches = file.iter_batches(batch_size=rows, row_groups=[group], columns=[options.column])
-            columns = (batch.column(0) for batch in batches)
-            limit = Limit(f"{source.path}, row group {group}", options.max_document_bytes, "row")
-            for at, array, done in cut_rows(columns, options.range_bytes):
-                limit.rows(array, done - len(array))
-                if at >= first:
-                    yield at, array, (group + min(done / max(facts.num_rows, 1), 1)) / count
-        except (pa.ArrowInvalid, OSError) as error:
-            raise CorpusError(f"{source.path}, row group {group}", str(error), "readable rows") from error
+            leaf = _leaf(footer, raw, source, name, groups)
+            columns = [group.column(leaf) for group in facts] if leaf is not None else []
+            file = raw
+            if content is None and is_url(source.path):
+                file = Fetched(raw, source.size or 0, list(map(_place, columns)))
+            for group, column, number in zip(facts, columns, groups, strict=False):
+                if group.num_rows:
+                    check_pages(file, column, options.max_document_bytes, f"{source.path}, row group {number}")
+            with _parquet(file, source, footer.facts) as table:
+                rows = _rows_at_once(facts, columns)
+                if any(column.has_dictionary_page for column in columns):
+                    most = max(column.total_uncompressed_size for column in columns)
+                    if rows * most > UNPACKED:
+                        longest = _longest_in_dictionary(file, source, groups, name, footer.facts)
+                        rows = max(1, min(rows, UNPACKED // max(longest, 1)))
+                batches = table.iter_batches(rows, list(groups), [name], use_threads=False)
+                texts = (batch.column(0) for batch in batches)
+                limit = Limit(where, options.max_document_bytes, "row")
+                share, count = len(groups) / max(footer.facts.num_row_groups, 1), max(footer.facts.num_row_groups, 1)
+                for at, array, done in cut_rows(texts, options.range_bytes):
+                    limit.rows(array, done - len(array))
+                    if at >= first:
+                        yield at, array, groups[0] / count + share * min(done / max(total, 1), 1)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(where, error, "readable rows") from error
 
 
-def _longest_in_dictionary(source: Source, group: int, column: str, facts: Any) -> int:
-    """Bytes of the longest value in the dictionary of one row group's column."""
+def _leaf(footer: Footer, raw: Any, source: Source, name: str, groups: Sequence[int]) -> int | None:
+    """The number of the column, None where it is not one of plain texts. CorpusError where it cannot be read."""
+    check_column(footer.schema, name, source.path)
+    if footer.signed:
+        with _parquet(raw, source, footer.facts) as table:
+            try:
+                next(table.iter_batches(batch_size=1, row_groups=list(groups)[:1], columns=[name]), None)
+            except OSError as error:
+                if "decrypt" in str(error).lower():
+                    raise encrypted(source.path, f"the encrypted column {name!r}") from error
+                raise
+    return footer.columns.index(name) if name in footer.columns else None
+
+
+def _place(column: Any) -> tuple[int, int]:
+    """Where the bytes of a column of a row group are."""
+    starts = [column.data_page_offset]
+    if column.has_dictionary_page and column.dictionary_page_offset:
+        starts.append(column.dictionary_page_offset)
+    return min(starts), min(starts) + column.total_compressed_size
+
+
+def _rows_at_once(groups: Sequence[Any], columns: Sequence[Any]) -> int:
+    """Rows of a batch of BATCH_BYTES, by the average of the group with the longest rows."""
+    average = max(
+        (
+            column.total_uncompressed_size / max(group.num_rows, 1)
+            for group, column in zip(groups, columns, strict=False)
+        ),
+        default=0.0,
+    )
+    count = sum(group.num_rows for group in groups)  # room is taken for a whole batch
+    return max(1, min(BATCH_ROWS, count, int(BATCH_BYTES / max(average, 1e-3))))
+
+
+def _longest_in_dictionary(file: Any, source: Source, groups: Sequence[int], column: str, facts: Any) -> int:
+    """Bytes of the longest value in the dictionaries of a column of row groups."""
     import pyarrow.compute as pc
 
-    with _parquet(source, metadata=facts, read_dictionary=[column]) as file:
-        for batch in file.iter_batches(batch_size=1, row_groups=[group], columns=[column]):
-            values = batch.column(0)
-            values = getattr(values, "dictionary", values)
-            return int(pc.max(pc.binary_length(values)).as_py() or 0)
-    return 0
+    longest = 0
+    with _parquet(file, source, facts, read_dictionary=[column]) as table:
+        for group in groups:
+            for batch in table.iter_batches(batch_size=1, row_groups=[group], columns=[column]):
+                values = batch.column(0)
+                values = getattr(values, "dictionary", values)
+                longest = max(longest, int(pc.max(pc.binary_length(values)).as_py() or 0))
+                break
+    return longest
 
 
-def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[int, Any, float]]:
+def arrow_rows(
+    source: Source, options: Options, first: int, content: bytes | None = None
+) -> Iterator[tuple[int, Any, float]]:
     """The same of an Arrow IPC file or stream, of which this column is read. It is not mapped: whoever cuts a mapped
     file kills the process. What its places say is checked before anything follows them."""
     pa = _arrow()
     read = 0
-    with _opened(source) as file:
+    with _opened(source, content) as file:
         try:
             reader, total = _ipc_reader(file, source, options)
-            with _opened(source) as raw:
-                most, remote = options.max_document_bytes, is_url(source.path)
+            with _opened(source, content) as raw:
+                most, remote = options.max_document_bytes, is_url(source.path) and content is None
                 check_buffers(raw, most, source.path, stream=total is None, believe=remote)
             batches = (reader.get_batch(i) for i in range(total)) if total is not None else iter(reader)
 
@@ -145,7 +279,7 @@ def arrow_rows(source: Source, options: Options, first: int) -> Iterator[tuple[i
             where = f"{source.path}, batch {read - 1}, column {options.column!r}, {error.where}"
             raise CorpusError(where, error.found, f"{error.expected}: write the file again") from error
         except (pa.ArrowException, OSError, EOFError) as error:
-            raise CorpusError(source.path, str(error), "a whole Arrow IPC file or stream") from error
+            raise _unreadable(source.path, error, "a whole Arrow IPC file or stream") from error
 
 
 def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int | None]:
@@ -171,6 +305,10 @@ def check_column(schema: Any, column: str, path: str) -> None:
     pa = _arrow()
     if column not in schema.names:
         raise CorpusError(path, InWords(f"columns {', '.join(schema.names)}"), f"a column {column!r} (--column)")
+    if schema.names.count(column) > 1:
+        raise CorpusError(
+            path, InWords(f"{schema.names.count(column)} columns {column!r}"), "one of this name (--column)"
+        )
     kind = schema.field(column).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -13,6 +13,7 @@ import numpy as np
 
 from jittok.corpus import readback
 from jittok.corpus.begun import as_begun
+from jittok.corpus.damage import LOST_AT
 from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.engines import encode_on_threads
 from jittok.corpus.hashing import InputHasher
@@ -191,6 +192,9 @@ def _sources(manifest: Manifest) -> list[Source]:
         try:
             size, stamp, inode = look_at(row["path"])
         except OSError:
+            if "lost" in row:  # it was not to be read then either
+                sources.append(Source(row["path"], row["bytes"], "", row["kind"], row["packing"]))
+                continue
             raise CorpusError(
                 row["path"], InWords("no such file"), "the inputs where they were, or --hashes-only"
             ) from None
@@ -201,7 +205,7 @@ def _sources(manifest: Manifest) -> list[Source]:
 def _check_inputs(manifest: Manifest, sources: Sequence[Source], found: Report) -> None:
     hasher = InputHasher(sources)
     for i, row in enumerate(manifest["inputs"]):
-        if hasher.whole(i) != (row["bytes"], row["sha256"]):
+        if row["sha256"] is not None and hasher.whole(i) != (row["bytes"], row["sha256"]):
             found.differences.append({"input": row["path"], "what": "other content than was compiled (SHA-256)"})
 
 
@@ -210,7 +214,8 @@ def _places(manifest: Manifest) -> list[_Place]:
     for number, shard in enumerate(manifest["shards"]):
         of_shard = first
         for source, part, at, documents, _ in shard["ranges"]:
-            places.append(_Place(Key(source, part, at), number, first, documents, of_shard))
+            if at != LOST_AT:  # the account of a damaged input
+                places.append(_Place(Key(source, part, at), number, first, documents, of_shard))
             first += documents
     return places
 

@@ -237,7 +237,8 @@ class _Run:
         again = self.how.lines is not None  # which line is the last one is told by all of them
         for unit, is_long in self._units():
             whole = (unit.source, unit.part, 0)
-            if not again and whole in self.done and (unit.stop or self.sources[unit.source].kind == "txt"):
+            one_range = unit.stop > 0 and self.sources[unit.source].kind in ("lines", "jsonl")
+            if not again and whole in self.done and one_range:
                 continue
             if is_long:
                 ranges = read_long(unit, self.sources, self.reading, self.pieces)
@@ -250,7 +251,7 @@ class _Run:
     def _units(self) -> Iterator[tuple[Unit, bool]]:
         """All units, and whether each is one long document, to be read in pieces."""
         for unit in units(self.sources, self.reading):
-            if self.how.in_pieces and self.sources[unit.source].kind == "txt":
+            if self.how.in_pieces:
                 yield from text_units(unit, self.sources, self.reading.range_bytes)
             else:
                 yield unit, False

@@ -9,7 +9,7 @@ from typing import IO
 
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options as Reading
-from jittok.corpus.ranges import AHEAD, Key, RawRange, Unit, read_unit
+from jittok.corpus.ranges import AHEAD, GROUP, Key, RawRange, Unit, read_unit
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.unpack import Read, open_unpacked
 from jittok.train.pieces import Pieces
@@ -27,15 +27,18 @@ def is_continued(key: Key, source: Source) -> bool:
 
 def text_units(unit: Unit, sources: Sequence[Source], step: int) -> Iterator[tuple[Unit, bool]]:
     """(unit, whether it is one long document) of a unit of whole files."""
+    if unit.stop != GROUP:
+        yield unit, sources[unit.source].kind == "txt"
+        return
     first = unit.source
     for k in range(unit.source, unit.last + 1):
-        if _is_long(sources[k], step):
+        if sources[k].kind == "txt" and _is_long(sources[k], step):
             if k > first:
-                yield Unit(first, 0, k - 1, 0, 0), False
+                yield Unit(first, 0, k - 1, 0, GROUP), False
             yield Unit(k, 0, k, 0, 0), True
             first = k + 1
     if first <= unit.last:
-        yield Unit(first, 0, unit.last, 0, 0), False
+        yield Unit(first, 0, unit.last, 0, GROUP), False
 
 
 def _is_long(source: Source, step: int) -> bool:
@@ -46,7 +49,7 @@ def read_long(unit: Unit, sources: Sequence[Source], reading: Reading, pieces: P
     """The pieces of one file's document; whole if it is to be left out when a byte of it is no text."""
     source = sources[unit.source]
     if reading.on_error == "skip" and (source.size is None or not _is_text(source)):
-        yield from read_unit(unit, sources, reading)
+        yield from read_unit(unit if source.size is None else unit._replace(stop=GROUP), sources, reading)
         return
     limit = Limit(source.path, reading.max_document_bytes)
     file = source.open()

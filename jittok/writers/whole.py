@@ -14,6 +14,8 @@ from pathlib import Path
 STDOUT, STDERR = 1, 2
 OPEN_FILES = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 """Names of what this process has open already, which may be a file that the shell has made."""
+BY_DESCRIPTOR = "/proc/self/fd/"
+"""Begins the names of files in a folder that is reached by its descriptor."""
 HIDDEN = ".jittok-"
 """Begins the names of files that are written first."""
 
@@ -89,7 +91,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 def _is_unnamed(error: OSError) -> bool:
     """Whether an error names no file, as when a disk is full, or one that nobody knows."""
     name = error.filename
-    return not isinstance(name, str) or HIDDEN in name
+    return not isinstance(name, str) or HIDDEN in name or name.startswith(BY_DESCRIPTOR)
 
 
 @contextmanager

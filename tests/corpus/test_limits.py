@@ -96,7 +96,7 @@ def test_a_value_that_stands_many_times_in_a_small_table_is_unpacked_a_few_rows_
     del table
     options, source = Options(range_bytes=1 << 22, max_document_bytes=most), Source(str(path), 1, "", kind, "")
     before = pa.total_allocated_bytes()
-    found = tables.parquet_rows(source, 0, options, 0) if kind == "parquet" else tables.arrow_rows(source, options, 0)
+    found = tables.parquet_rows(source, [0], options, 0) if kind == "parquet" else tables.arrow_rows(source, options, 0)
     if most < len(long):
         with pytest.raises(CorpusError, match="max_document_bytes"):
             next(found)
@@ -194,10 +194,10 @@ def test_a_page_is_an_error_before_it_is_unpacked(how, tmp_path, monkeypatch):
         footer_that_lies(path, column.total_uncompressed_size)
         assert pq.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size == 1
     options, source = Options(max_document_bytes=2 << 20), Source(str(path), 1, "", "parquet", "")
-    assert sum(len(array) for _, array, _ in parquet_rows(source, 0, Options(), 0)) == 2  # the limit is 1 GiB
+    assert sum(len(array) for _, array, _ in parquet_rows(source, [0], Options(), 0)) == 2  # the limit is 1 GiB
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)  # which unpacks
     with pytest.raises(CorpusError, match=r"row group 0: found a page of 3.* bytes, expected up to 2097152: write"):
-        next(parquet_rows(source, 0, options, 0))
+        next(parquet_rows(source, [0], options, 0))
 
 
 def test_a_footer_that_is_believed_spares_reading_heads_only_of_small_columns(tmp_path, monkeypatch):
@@ -327,7 +327,7 @@ def test_a_large_row_group_is_not_read_at_once(tmp_path):
     del texts
     source, options = Source(str(path), path.stat().st_size, "", "parquet", ""), Options(range_bytes=1 << 20)
     before, seen, most = pa.total_allocated_bytes(), 0, 0
-    for _, array, _ in parquet_rows(source, 0, options, 0):
+    for _, array, _ in parquet_rows(source, [0], options, 0):
         seen, most = seen + len(array), max(most, pa.total_allocated_bytes() - before)
     assert seen == rows
     assert most < path.stat().st_size // 2

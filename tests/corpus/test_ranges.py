@@ -100,7 +100,7 @@ def test_small_files_share_a_range_and_large_ones_do_not(tmp_path):
     found = list(units(sources, options))
     assert [(unit.source, unit.last) for unit in found] == [(0, 2), (3, 3), (4, 6)]
     raws = [raw for unit in found for raw in read_unit(unit, sources, options)]
-    assert [len(text) for raw in raws for _, text in raw.payload] == sizes
+    assert [len(piece.payload) for raw in raws for piece in raw.payload] == sizes
     assert list(units(sources, options, first=3)) == found[1:]
     assert not list(read_unit(found[0], sources, options, first=1))
 

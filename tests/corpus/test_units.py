@@ -27,8 +27,9 @@ def test_whole_files_are_gathered_until_a_range_is_full(monkeypatch):
     small = [source("txt", 40) for _ in range(7)]
     assert [(u.source, u.last) for u in units(small, options)] == [(0, 2), (3, 5), (6, 6)]
     assert [(u.source, u.last) for u in units(small[:2], options)] == [(0, 1)]
-    assert [(u.source, u.last) for u in units([*small[:2], source("arrow", 5), small[0]], options)] == [
-        (0, 1), (2, 2), (3, 3),
-    ]  # fmt: skip
+    mixed = [*small[:2], source("arrow", 5), source("jsonl", 99), source("jsonl", 100, "gz"), small[0]]
+    assert [(u.source, u.last) for u in units(mixed, options)] == [(0, 3), (4, 4), (5, 5)]
+    before = Options(range_bytes=STEP, cuts=1)  # corpora that were begun when only .txt was gathered
+    assert [(u.source, u.last) for u in units(mixed, before)] == [(0, 1), (2, 2), (3, 3), (4, 4), (5, 5)]
     monkeypatch.setattr(ranges, "GROUP_FILES", 2)
     assert [(u.source, u.last) for u in units(small[:5], options)] == [(0, 1), (2, 3), (4, 4)]

@@ -30,6 +30,7 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     for k, text in enumerate(texts):
         (data / f"{k:02d}.jsonl").write_text(json.dumps({"text": text}) + "\n")
     plain = count(texts, threads=1).to_dict()
+    monkeypatch.setattr("jittok.corpus.ranges.GROUP_FILES", 1)  # a range a file
     monkeypatch.setattr(files, "KEEP_EVERY", 100)
     read = files.read_texts
     seen: list[Any] = []

@@ -121,6 +121,7 @@ class Format(ABC):
     per_document: ClassVar[float] = 8  # bytes on disk beside the ids
     per_token: ClassVar[float | None] = None  # bytes of an id, where it is not its width
     slowness: ClassVar[int] = 1  # of several layouts of a corpus, one of the lowest is read
+    layout: ClassVar[int] = 1  # counted up by whoever changes the bytes of its files or streams
     writer: ClassVar[str] = ""  # the package whose version decides the bytes on disk, if one does
 
     def __init__(self, facts: Facts) -> None:
