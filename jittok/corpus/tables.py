@@ -229,7 +229,7 @@ def _rows_at_once(groups: Sequence[Any], columns: Sequence[Any]) -> int:
         default=0.0,
     )
     count = sum(group.num_rows for group in groups)  # room is taken for a whole batch
-    return max(1, min(BATCH_ROWS, count, int(BATCH_BYTES / max(average, 1e-3))))
+    return int(max(1, min(BATCH_ROWS, count, int(BATCH_BYTES / max(average, 1e-3)))))
 
 
 def _longest_in_dictionary(file: Any, source: Source, groups: Sequence[int], column: str, facts: Any) -> int:
