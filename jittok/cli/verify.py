@@ -16,13 +16,14 @@ jittok verify shards --vocab gpt-2
 jittok verify shards --vocab gpt-2 --hashes-only"""
 if TYPE_CHECKING:
     from jittok.corpus.verifier import Report
+    from jittok.tokenizer import Tokenizer
 
 SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    add_vocab(parser)
+    add_vocab(parser, required=False)
     parser.add_argument("folder", metavar="DIR", help="a folder that jittok corpus wrote")
     checks = group(parser, "checks")
     checks.add_argument("--all", action="store_true", help="tokenize everything again, and hash the inputs too")
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from jittok.corpus.verifier import STRANGER, verify
 
     found = verify(
-        options.folder, open_vocab(options), all=options.all, hashes_only=options.hashes_only, threads=options.threads
+        options.folder, _vocab(options), all=options.all, hashes_only=options.hashes_only, threads=options.threads
     )
     if options.json:
         write(json.dumps({"ok": found.ok, **asdict(found)}) + "\n")
@@ -51,11 +52,35 @@ def run(options: argparse.Namespace) -> int:
     if any(difference["what"] != STRANGER for difference in found.differences):
         tell(f"what to do: {REMEDY}\n")
     tell(
-        f"{'all is well' if found.ok else f'{len(found.differences)} differences'}: {found.files} files, "
+        f"{_verdict(found, options.hashes_only)}: {found.files} files, "
         f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents tokenized again "
         f"{_by(found)}{_witnessed(found)}\n"
     )
     return 0 if found.ok else 1
+
+
+def _vocab(options: argparse.Namespace) -> Tokenizer:
+    """The tokenizer that --vocab names, or the one that the corpus does."""
+    if options.vocab is not None:
+        return open_vocab(options)
+    from pathlib import Path
+
+    from jittok.corpus.manifest import read_manifest
+    from jittok.corpus.places import tokenizer_of
+
+    folder = Path(options.folder)
+    return tokenizer_of(read_manifest(folder)["vocab"], folder)
+
+
+def _verdict(found: Report, hashes_only: bool) -> str:
+    """What was found, no more than was looked at."""
+    if not found.ok:
+        return f"{len(found.differences)} differences"
+    if hashes_only:
+        return "the files are as they were written"
+    if found.witnessed_shards < found.of_shards:
+        return "no difference found, but the plain reference has not read of every shard"
+    return "all is well"
 
 
 def _by(found: Report) -> str:

@@ -86,7 +86,7 @@ def compile_corpus(
             str(out), InWords("another process that writes it"), "one at a time: wait until it has ended"
         ) from None
     try:
-        with naming(out), closing(Run(out, make_plan(tok, sources, options), sources, formats, encoder)) as run:
+        with naming(out), closing(Run(out, make_plan(tok, sources, options, out), sources, formats, encoder)) as run:
             resumed = run.begin()
             if not run.complete:
                 if check_space:

@@ -12,6 +12,7 @@ from jittok.corpus import disk
 from jittok.corpus.folders import file_name
 from jittok.corpus.kinds import PACKINGS, READ_AS
 from jittok.corpus.options import Options
+from jittok.corpus.places import INPUTS_FROM
 from jittok.corpus.state import RANGE_FIELDS, State
 from jittok.errors import CorpusError, InWords
 
@@ -47,7 +48,7 @@ def make_manifest(state: State) -> Manifest:
         "vocab": plan["vocab"],
         "options": plan["options"],
         "writers": plan["writers"],
-        **({"rules": plan["rules"]} if "rules" in plan else {}),
+        **{key: plan[key] for key in ("rules", INPUTS_FROM) if key in plan},
         "documents": state.documents,
         "tokens": state.tokens,
         "text_bytes": state.text_bytes,

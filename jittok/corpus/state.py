@@ -15,6 +15,7 @@ from jittok.corpus.formats import format_class
 from jittok.corpus.hashing import InputHasher
 from jittok.corpus.ledger import Fact
 from jittok.corpus.options import FIRST_CUTS, Options
+from jittok.corpus.places import Places
 from jittok.corpus.ranges import Key
 from jittok.corpus.sources import STDIN, Source
 from jittok.errors import CorpusError, InWords
@@ -27,15 +28,17 @@ ANSWERS = 1
 """Counted up by whoever changes the ids of any text, as far as the fingerprint of a vocabulary does not tell it."""
 
 
-def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options) -> Fact:
+def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: Path | None = None) -> Fact:
     """All that decides the bytes of the directory, as plain data."""
     packages = {format_class(name).writer for name in options.formats} - {""}
     writers = {name: importlib.import_module(name).__version__ for name in sorted(packages)}
+    places = Places(out)
     names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
     facts = {name: getattr(tok, name) for name in names}
     return {
         "jittok": __version__,
-        "vocab": {**facts, "tokens": tok.vocab_size},
+        "vocab": {**facts, "tokens": tok.vocab_size, **places.vocabulary(tok)},
+        **places.inputs(sources),
         "options": options.identity(),
         "writers": writers,
         "rules": rules_of(options),

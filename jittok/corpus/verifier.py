@@ -19,6 +19,7 @@ from jittok.corpus.engines import encode_on_threads
 from jittok.corpus.hashing import InputHasher
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.corpus.options import from_identity
+from jittok.corpus.places import found_again
 from jittok.corpus.ranges import Key, RawRange, read_unit, units
 from jittok.corpus.shards import fault_of
 from jittok.corpus.sources import STDIN, Source, look_at
@@ -91,7 +92,7 @@ def verify(
     found.of_documents = manifest["documents"]
     if hashes_only:
         return found
-    sources = _sources(manifest)
+    sources = _sources(manifest, folder)
     corpora = {}
     for name in manifest["options"]["formats"]:
         try:
@@ -183,14 +184,15 @@ def _check_strangers(folder: Path, manifest: Manifest, found: Report) -> None:
                 found.differences.append({"file": name, "what": STRANGER})
 
 
-def _sources(manifest: Manifest) -> list[Source]:
+def _sources(manifest: Manifest, folder: Path) -> list[Source]:
     sources = []
     for row in manifest["inputs"]:
         if row["path"] == STDIN:
             expected = "inputs that can be read again, or --hashes-only"
             raise CorpusError("-", InWords("a corpus made from standard input"), expected)
         try:
-            size, stamp, inode = look_at(row["path"])
+            path = found_again(row["path"], manifest, folder)
+            size, stamp, inode = look_at(path)
         except OSError:
             if "lost" in row:  # it was not to be read then either
                 sources.append(Source(row["path"], row["bytes"], "", row["kind"], row["packing"]))
@@ -198,7 +200,7 @@ def _sources(manifest: Manifest) -> list[Source]:
             raise CorpusError(
                 row["path"], InWords("no such file"), "the inputs where they were, or --hashes-only"
             ) from None
-        sources.append(Source(row["path"], size, stamp, row["kind"], row["packing"], inode))
+        sources.append(Source(path, size, stamp, row["kind"], row["packing"], inode))
     return sources
 
 
