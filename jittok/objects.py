@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jittok.errors import IN_MEMORY, InWords, UnsupportedVocab
-from jittok.files import read_pipeline
+from jittok.files import read_object, read_pipeline
 from jittok.files.ranks import ranked
 from jittok.files.roles import ROLES, with_ids
 from jittok.pipeline import Pipeline
@@ -80,7 +80,7 @@ def _of_tokenizers(tokenizer: Any, methods: Iterable[str]) -> Pipeline:
         _check(tokenizer, "to_str", "a tokenizers.Tokenizer (jittok.load reads files)")
     if name := _own_method(tokenizer, "tokenizers", methods):
         raise _refused(tokenizer, f"a method {name} of its own", "the methods of tokenizers.Tokenizer")
-    made = read_pipeline(_written(tokenizer))
+    made = read_object(_written(tokenizer))
     if hasattr(tokenizer, "get_vocab"):
         _check_ids(tokenizer, made)
     return made

@@ -17,7 +17,7 @@ from jittok.files.contents import exists, matching, parse_around, parse_json, re
 from jittok.files.places import Node
 from jittok.pipeline import Pipeline
 
-__all__ = ["holds_ranks", "read_pipeline"]
+__all__ = ["holds_ranks", "read_object", "read_pipeline"]
 
 EXPECTED = "a GGUF file, tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks or an RWKV list"
 SINGLE = {
@@ -40,6 +40,17 @@ def read_pipeline(source: Any, **options: Any) -> Pipeline:
             return _folder(path, given)
         return _file(path, read_file(path), given)
     return _content(IN_MEMORY, bytes(memoryview(source).cast("B")), given)
+
+
+def read_object(content: bytes) -> Pipeline:
+    """The Pipeline of what an object of `tokenizers` writes of itself, its scores to the last bit."""
+    from jittok.files.tokenizer_json import pipeline_of
+    from jittok.files.tokenizers_1_0 import as_before, check_ids
+
+    root = parse_json(IN_MEMORY, content)
+    made = pipeline_of(as_before(root), b"")
+    check_ids(root, made.ids)
+    return made
 
 
 def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:

@@ -148,8 +148,8 @@ def _unigram(node: Node, content: bytes) -> tuple[Vocabulary, Unigram]:
 
 
 def _scores(node: Node, content: bytes, rows: list[list[Any]]) -> Any:
-    """The scores, each from its digits as tokenizers reads them."""
-    if not any(type(row[1]) is float for row in rows):
+    """The scores, each from its digits as tokenizers reads them; without the file, as an object holds them."""
+    if not content or not any(type(row[1]) is float for row in rows):
         return [float(row[1]) for row in rows]
     try:
         again = json.loads(content, parse_float=str)
