@@ -51,8 +51,15 @@ import jittok.locks  # noqa: E402, F401  a fork may come amid the first call of 
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
+    from typing import Protocol, overload
 
+    from jittok.compare import Comparison as _Comparison
+    from jittok.compare import Parting as _Parting
+    from jittok.compare import compare as _compare
+    from jittok.compare.api import Named as _Named
+    from jittok.compare.machines import Machines as _Machines
+    from jittok.convert import Converted as _Converted
+    from jittok.convert import convert as _convert
     from jittok.errors import (
         CompilerMissing,
         CorpusError,
@@ -64,15 +71,64 @@ if TYPE_CHECKING:
         UnsupportedMachine,
         UnsupportedVocab,
     )
+    from jittok.inputs import Errors as _Errors
+    from jittok.inputs import Texts as _Texts
     from jittok.loading import bundled, load
     from jittok.objects import from_sentencepiece, from_tiktoken, from_tokenizers, from_transformers
     from jittok.rows import Ragged, TokenArray
     from jittok.tokenizer import Tokenizer
+    from jittok.train import Counts as _Counts
+    from jittok.train import How as _How
+    from jittok.train import Options as _Options
+    from jittok.train import Trained as _Trained
+    from jittok.train import count as _count
+    from jittok.train import train as _train
+    from jittok.train.files import count_files as _count_files
     from jittok.vocab import Vocab, bundled_names, read_vocab
 
-    compare: Any  # the modules `jittok.compare`, `convert` and `train`, which can be called
-    convert: Any
-    train: Any
+    class _Comparing(Protocol):
+        @overload
+        def __call__(
+            self, a: _Named, b: _Named, texts: None = None, *, by_id: bool = ..., threads: int | None = ...
+        ) -> _Machines: ...
+        @overload
+        def __call__(
+            self, a: _Named, b: _Named, texts: _Texts, *, by_id: bool = ..., add_special: bool = ...,
+            parse_special: bool = ..., errors: _Errors = ...,  # noqa: F811
+            threads: int | None = ...,
+        ) -> _Comparison: ...  # fmt: skip
+
+    class _Compare(_Comparing):
+        """The module `jittok.compare`, which can be called."""
+
+        Comparison = _Comparison
+        Parting = _Parting
+        compare = staticmethod(_compare)
+
+    class _Convert:
+        """The module `jittok.convert`, which can be called."""
+
+        Converted = _Converted
+        convert = staticmethod(_convert)
+        __call__ = staticmethod(_convert)
+
+    class _Train:
+        """The module `jittok.train`, which can be called."""
+
+        Counts = _Counts
+        How = _How
+        Options = _Options
+        Trained = _Trained
+        count = staticmethod(_count)
+        count_files = staticmethod(_count_files)
+        train = staticmethod(_train)
+        __call__ = staticmethod(_train)
+
+    compare: _Compare
+    convert: _Convert
+    train: _Train
+
+    from jittok import arrow, corpus, errors, plot, polars, ray, tokenizer, vocab  # noqa: F401
 
 __version__ = "0.2.0"
 __all__ = [

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jittok.errors import missing
+from jittok.inputs import Errors
 from jittok.loading import bundled, load
 from jittok.tokenizer import Tokenizer
 
@@ -32,7 +33,7 @@ def encode_column(
     *,
     add_special: bool = False,
     parse_special: bool = False,
-    errors: str = "strict",
+    errors: Errors = "strict",
     threads: int | None = None,
 ) -> pa.Array:
     """`list<int32>` (`large_list` from 2^31 ids on) of a string or binary array; nulls stay null. No id is copied."""
@@ -68,7 +69,7 @@ def encode_table(
     *,
     add_special: bool = False,
     parse_special: bool = False,
-    errors: str = "strict",
+    errors: Errors = "strict",
     threads: int | None = None,
 ) -> Table:
     """The table (or record batch) with a column `output` of ids; a column of that name is replaced.

@@ -3,27 +3,55 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, overload
 
 from jittok.compare.result import Comparison, of_tally
 from jittok.compare.tally import Tally
-from jittok.inputs import check_errors, documents
+from jittok.inputs import Errors, check_errors, documents
 from jittok.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from jittok.compare.machines import Machines
+    from jittok.inputs import Texts
 
 Named = Tokenizer | str | os.PathLike[str]
 
 
+@overload
 def compare(
     a: Named,
     b: Named,
-    texts: Any = None,
+    texts: None = None,
     *,
     by_id: bool = False,
     add_special: bool = False,
     parse_special: bool = False,
-    errors: str = "strict",
+    errors: Errors = "strict",
     threads: int | None = None,
-) -> Any:
+) -> Machines: ...
+@overload
+def compare(
+    a: Named,
+    b: Named,
+    texts: Texts,
+    *,
+    by_id: bool = False,
+    add_special: bool = False,
+    parse_special: bool = False,
+    errors: Errors = "strict",
+    threads: int | None = None,
+) -> Comparison: ...
+def compare(
+    a: Named,
+    b: Named,
+    texts: Texts | None = None,
+    *,
+    by_id: bool = False,
+    add_special: bool = False,
+    parse_special: bool = False,
+    errors: Errors = "strict",
+    threads: int | None = None,
+) -> Comparison | Machines:
     """Two tokenizers beside each other.
 
     a, b: a Tokenizer, or the path of any file that `load` takes. texts: as for `encode_batch`.
@@ -46,7 +74,7 @@ def compare(
 
 
 def tally_of(
-    a: Tokenizer, b: Tokenizer, by_id: bool, add_special: bool, parse_special: bool, errors: str, threads: int | None
+    a: Tokenizer, b: Tokenizer, by_id: bool, add_special: bool, parse_special: bool, errors: Errors, threads: int | None
 ) -> Tally:
     """A tally to which documents are added."""
     options = {"add_special": add_special, "parse_special": parse_special, "errors": errors, "threads": threads}

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,8 +20,12 @@ from jittok.loading import load
 from jittok.tokenizer import Tokenizer
 from jittok.writers.whole import is_stream, whole
 
+if TYPE_CHECKING:
+    from jittok.inputs import Texts
+
 KINDS = {".gguf": "gguf", ".json": "tokenizer.json", ".tiktoken": "tiktoken", ".model": "model"}
 """Ends of names -> what is written."""
+Kind = Literal["gguf", "tokenizer.json", "tiktoken", "model"]
 SHOWN = 5
 NO_SPECIALS = ("sentencepiece", "tekken")
 """Formats whose library never finds special tokens in a text."""
@@ -43,8 +47,8 @@ def convert(
     source: Tokenizer | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
-    to: str | None = None,
-    texts: Any = None,
+    to: Kind | None = None,
+    texts: Texts | None = None,
     pre: str | None = None,
     allow_differences: bool = False,
     overwrite: bool = False,
@@ -90,7 +94,7 @@ def convert(
     return Converted(os.fspath(out), kind, best.texts, best.differing, best.examples, _call(tok, form, kind, path))
 
 
-def _best(tok: Tokenizer, form: Form, kind: str, path: Path, pre: str | None, texts: Any) -> Converted:
+def _best(tok: Tokenizer, form: Form, kind: str, path: Path, pre: str | None, texts: Texts | None) -> Converted:
     """What is written, the way that differs least where there are several."""
     if kind == "gguf":
         best, way_of_best = None, None
@@ -109,7 +113,7 @@ def _best(tok: Tokenizer, form: Form, kind: str, path: Path, pre: str | None, te
     return _checked(tok, form, kind, path, texts)
 
 
-def _checked(tok: Tokenizer, form: Form, kind: str, path: Path, texts: Any) -> Converted:
+def _checked(tok: Tokenizer, form: Form, kind: str, path: Path, texts: Texts | None) -> Converted:
     """The sample through both; where both can look for special tokens, hard texts once more with them."""
     options = rank_options(tok, form) if kind == "tiktoken" else {}
     made = load(path, cache=False, **options)
@@ -130,7 +134,7 @@ def _checked(tok: Tokenizer, form: Form, kind: str, path: Path, texts: Any) -> C
     return Converted(os.fspath(path), kind, count, differing, examples)
 
 
-def _samples(tok: Tokenizer, made: Tokenizer, texts: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+def _samples(tok: Tokenizer, made: Tokenizer, texts: Texts | None) -> Iterator[tuple[Any, dict[str, Any]]]:
     own = [text.decode("utf-8", "ignore") for text in _own_texts(tok)]
     for rows in (list(TEXTS), [text for text in dict.fromkeys((*own, *_runs(own))) if text]):
         yield rows, {}

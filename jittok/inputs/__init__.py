@@ -2,15 +2,18 @@
 
 from typing import TYPE_CHECKING, Any
 
-from jittok.inputs.texts import PADDING, Documents, OneText, check_errors, check_options, to_bytes, to_ids
+from jittok.inputs.texts import PADDING, Documents, Errors, OneText, check_errors, check_options, to_bytes, to_ids
 
 if TYPE_CHECKING:
     from jittok.inputs.containers import documents, reads_wide
+    from jittok.inputs.texts import Texts
 
 __all__ = [
     "PADDING",
     "Documents",
+    "Errors",
     "OneText",
+    "Texts",
     "check_errors",
     "check_options",
     "documents",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from jittok.errors import EncodingFailed, InvalidToken
 from jittok.fragments import PAD
 from jittok.rows.checks import proven
 from jittok.rows.ragged import byte_view
+
+if TYPE_CHECKING:
+    from jittok.rows.ragged import Ragged
 
 PART_BYTES = 16 << 20
 """Texts are handed on when they are this long together: the C library hands the memory of their ids out again without
@@ -24,6 +28,8 @@ SURROGATE = "[\ud800-\udfff]"
 ERRORS = ("strict", "replace")
 
 OneText = str | bytes | bytearray | memoryview
+Errors = Literal["strict", "replace"]
+"""What is done about a text that cannot be encoded."""
 
 
 def fixed(array: Any, dtype: Any) -> NDArray[Any]:
@@ -93,6 +99,22 @@ class Documents(NamedTuple):
         if self.kept is None:
             return max(int(self.stops[last - 1] - self.starts[first]), 0)
         return int(self.sizes(first, last).sum())
+
+
+if TYPE_CHECKING:
+
+    class ArrowArray(Protocol):
+        """An array of pyarrow or of another library with Arrow's C interface."""
+
+        def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+    class ArrowStream(Protocol):
+        """A chunked array, or a Series of polars or pandas."""
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+    Texts = Iterable[OneText | None] | Ragged | NDArray[Any] | ArrowArray | ArrowStream | Documents
+    """What a batch may be."""
 
 
 def utf8_of(

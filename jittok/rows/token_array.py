@@ -7,7 +7,7 @@ from array import array as words
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -160,7 +160,7 @@ class TokenArray:
         length: int | None = None,
         *,
         pad_id: int,
-        side: str = "right",
+        side: Literal["right", "left"] = "right",
         truncate: bool = False,
         closing: int | None = None,
         **others: NoReturn,

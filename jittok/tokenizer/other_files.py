@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import InWords, UnsupportedVocab, refuse_keywords
-from jittok.inputs import OneText
+from jittok.inputs import Errors, OneText
 from jittok.locks import once
 from jittok.pipeline import Pipeline
 from jittok.vocab import Vocab
@@ -34,7 +34,7 @@ class OtherFiles(Facts):
         *,
         add_special: bool = True,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         **others: NoReturn,
     ) -> NDArray[np.int32]:
         """int32[n]: the ids of two texts as the file's template for pairs orders them; `add_special`: with its tokens.

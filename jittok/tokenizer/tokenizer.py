@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from jittok._jit import frozen, patiently
 from jittok.compiled import Kept, keep
 from jittok.encode.meanwhile import ids_meanwhile, newline_of, rows_meanwhile
 from jittok.errors import UnsupportedVocab, refuse_keywords
-from jittok.inputs import Documents, OneText, check_options, to_bytes
+from jittok.inputs import Documents, Errors, OneText, check_options, to_bytes
 from jittok.locks import once
 from jittok.piece_cache.bound import default_cache_bytes
 from jittok.pipeline import Pipeline
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jittok.align.files import FileAligner
     from jittok.encode.encoder import Encoder
     from jittok.encode.rule import Rule
+    from jittok.inputs import Texts
     from jittok.rows import TokenArray
     from jittok.trace import Trace
 
@@ -114,7 +115,7 @@ class Tokenizer(Decoding):
         *,
         add_special: bool = False,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         threads: int | None = None,
         **others: NoReturn,
     ) -> Ids:
@@ -162,11 +163,11 @@ class Tokenizer(Decoding):
 
     def encode_batch(
         self,
-        texts: Any,
+        texts: Texts,
         *,
         add_special: bool = False,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         threads: int | None = None,
         progress: bool = False,
         **others: NoReturn,
@@ -189,11 +190,11 @@ class Tokenizer(Decoding):
 
     def encode_stream(
         self,
-        texts: Any,
+        texts: Texts,
         *,
         add_special: bool = False,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         threads: int | None = None,
         progress: bool = False,
         **others: NoReturn,
@@ -218,7 +219,7 @@ class Tokenizer(Decoding):
         *,
         add_special: bool = False,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         **others: NoReturn,
     ) -> Iterator[Ids]:
         """The ids of one long text, some at a time and in order: the first come before all are known."""
@@ -230,7 +231,7 @@ class Tokenizer(Decoding):
         return (ids.view(Ids) for ids in parts_of_one(encoder, to_bytes(text, rule.replace), rule))
 
     def count(
-        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: str = "strict",
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
         threads: int | None = None, **others: NoReturn,
     ) -> int:  # fmt: skip
         """How many ids `encode` gives."""
@@ -247,11 +248,11 @@ class Tokenizer(Decoding):
 
     def count_batch(
         self,
-        texts: Any,
+        texts: Texts,
         *,
         add_special: bool = False,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         threads: int | None = None,
         progress: bool = False,
         **others: NoReturn,
@@ -268,7 +269,9 @@ class Tokenizer(Decoding):
         parts = stretches(encoder, texts, rule, threads, progress, keep_ids=False)
         return np.concatenate([np.zeros(0, np.int64), *(np.diff(ends, prepend=0) for _, ends in parts)])
 
-    def _few(self, encoder: Encoder, texts: Any, rule: Rule, threads: Any, bar: bool, *asked: Any) -> TokenArray | None:
+    def _few(
+        self, encoder: Encoder, texts: Texts, rule: Rule, threads: Any, bar: bool, *asked: Any
+    ) -> TokenArray | None:
         if self._may_wait:
             rows = rows_meanwhile(encoder, texts, *map(bool, asked[:2]), replace=rule.replace)
             self._may_wait = rows is not None
@@ -297,7 +300,7 @@ class Tokenizer(Decoding):
         *,
         add_special: bool = False,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         **others: NoReturn,
     ) -> Trace:
         """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
@@ -319,7 +322,7 @@ class Tokenizer(Decoding):
         *,
         add_special: bool = False,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         **others: NoReturn,
     ) -> Alignment:
         """The ids of one text, and which bytes and characters of it each of them stands for. Raises as `encode`."""
@@ -339,14 +342,14 @@ class Tokenizer(Decoding):
 
     def align_batch(
         self,
-        texts: Any,
+        texts: Texts,
         *,
         add_special: bool = False,
         parse_special: bool = False,
-        errors: str = "strict",
+        errors: Errors = "strict",
         threads: int | None = None,
         progress: bool = False,
-        unit: str = "bytes",
+        unit: Literal["bytes", "characters"] = "bytes",
         **others: NoReturn,
     ) -> AlignmentBatch:
         """The ids of many texts (as for `encode_batch`) and their spans, counted in "bytes" or in "characters"."""

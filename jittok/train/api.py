@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from jittok.errors import CorpusError
 from jittok.train.bpe import Options, train_counts
@@ -16,17 +16,44 @@ from jittok.train.names import FILE, REGEX, check_name, special_texts
 from jittok.train.trained import Trained
 from jittok.vocab.keys import pre_names
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jittok.inputs import Texts
+
 ROLES = ("bos", "eos", "pad", "unk")
 
 
+class TrainOptions(TypedDict, total=False):
+    """Options of `train`."""
+
+    pre: str | os.PathLike[str]
+    pre_regex: str | None
+    like: Literal["jittok", "hf"]
+    special: Sequence[str]
+    bos: str | None
+    eos: str | None
+    pad: str | None
+    unk: str | None
+    min_frequency: int
+    alphabet: Literal["bytes", "seen"]
+    max_token_length: int | None
+    limit_alphabet: int | None
+    by: Literal["occurrences", "documents"]
+    sample: float
+    seed: int
+    threads: int | None
+    memory: int | None
+
+
 def train(
-    texts: Any = None,
+    texts: Texts | None = None,
     size: int = 32000,
     *,
     words: Counts | str | os.PathLike[str] | None = None,
     weights: Sequence[float] | None = None,
     name: str = "",
-    **options: Any,
+    **options: Unpack[TrainOptions],
 ) -> Trained:
     """A vocabulary of byte-level BPE, learned from texts (any that `encode_batch` takes) or from counted words.
 
@@ -43,24 +70,25 @@ def train(
     Raises CorpusError and UnsupportedVocab for options that cannot be, EncodingFailed for texts that are none.
     """
     check_name(name)
-    if "pre" in options:
-        options["pre"] = named_pre(options["pre"])
-    if "special" in options:
-        options["special"] = special_texts(options["special"])
-    roles = {role: options.pop(role, None) for role in ROLES}
-    chosen = Options(size=size, **_taken(options, Options))
+    given: dict[str, Any] = dict(options)
+    if "pre" in given:
+        given["pre"] = named_pre(given["pre"])
+    if "special" in given:
+        given["special"] = special_texts(given["special"])
+    roles = {role: given.pop(role, None) for role in ROLES}
+    chosen = Options(size=size, **_taken(given, Options))
     if isinstance(words, str | os.PathLike):
         words = Counts.load(words)
     if words is not None and not isinstance(words, Counts):
         raise TypeError(f"words: found {type(words).__name__}, expected Counts or the path of a file that it has saved")
     if words is None:
-        how = _taken(options, How)
+        how = _taken(given, How)
         if chosen.like == "hf":
             how["special"] = ()  # Hugging Face's trainer learns their texts
         words = count(texts, weights, How(**how))
     elif texts is not None:
         raise TypeError("found texts and words, expected one of them")
-    unknown = set(options) - {field.name for kind in (Options, How) for field in fields(kind)}
+    unknown = set(given) - {field.name for kind in (Options, How) for field in fields(kind)}
     if unknown:
         raise TypeError(f"found unknown options {', '.join(sorted(unknown))}")
     pre = words.pre or chosen.pre

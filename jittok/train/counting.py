@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ from jittok.train.names import REGEX, check_number, special_texts
 from jittok.train.shares import shares_of
 from jittok.train.table import NEED_SHORT, make_table, table_bytes
 from jittok.writers.whole import naming
+
+if TYPE_CHECKING:
+    from jittok.inputs import Texts
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as
@@ -271,7 +274,7 @@ def in_turn(pool: ThreadPoolExecutor, threads: int, jobs: Iterator[Callable[[], 
             future.cancel()
 
 
-def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = None, **options: Any) -> Counts:
+def count(texts: Texts, weights: Sequence[float] | None = None, how: How | None = None, **options: Any) -> Counts:
     """Words of texts (any that `encode_batch` takes; each is a document) with their counts.
 
     weights: a number a document. options: fields of `How`.
@@ -304,7 +307,7 @@ def count(texts: Any, weights: Sequence[float] | None = None, how: How | None = 
 
 
 def _stretches(
-    tally: Tally, texts: Any, given: NDArray[np.int64] | None, first_text: int = 0, threads: int = 1
+    tally: Tally, texts: Texts, given: NDArray[np.int64] | None, first_text: int = 0, threads: int = 1
 ) -> Iterator[tuple[int, Documents, Any]]:
     """(number of the first, documents, their weights) in order, for so many threads."""
     kept = tally.how.only_kernels_read
@@ -338,7 +341,7 @@ def _copies(
         yield number + first + a, docs.own(first + a, first + b), None if given is None else given[a:b]
 
 
-def _count_in_order(tally: Tally, texts: Any, given: NDArray[np.int64] | None) -> None:
+def _count_in_order(tally: Tally, texts: Texts, given: NDArray[np.int64] | None) -> None:
     """Count texts of any kind. The caller's thread reads them."""
 
     def add(number: int, docs: Documents, its: Any) -> Lines | None:
