@@ -14,7 +14,7 @@ from jittok.tokenizer import Tokenizer
 
 ENCODING = {"add_special": False, "parse_special": False, "errors": "strict"}
 BATCH = {**ENCODING, "threads": None, "progress": False}
-DECODING = {"remove_special": False, "unparse_special": False}
+DECODING = {"remove_special": False, "unparse_special": False, "clean": True}
 METHODS = {
     "encode": {**ENCODING, "threads": None},
     "encode_batch": BATCH,

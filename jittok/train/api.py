@@ -17,7 +17,7 @@ from jittok.train.trained import Trained
 from jittok.vocab.keys import pre_names
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Unpack  # of Python 3.11
 
     from jittok.inputs import Texts
 
