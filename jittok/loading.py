@@ -73,20 +73,9 @@ def load(
     """
     if others:
         refuse_keywords(load, others)
-    if not isinstance(source, str | os.PathLike):
-        try:
-            memoryview(source)
-        except TypeError:
-            expected = "the name of a file or folder, or the bytes of a file"
-            raise TypeError(f"found {type(source).__name__}, expected {expected}") from None
-    else:
-        try:
-            os.stat(source)
-        except OSError as error:
-            from jittok.hints import not_there
-
-            raise not_there(os.fsdecode(source), error, bundled_names()) from None
+    source = _checked_source(source)
     release_named(llama_cpp)
+    _check_types(pre=pre, pattern=pattern, encoding=encoding, special_tokens=special_tokens)
     given = {"pattern": pattern, "special_tokens": special_tokens and dict(special_tokens), "encoding": encoding}
     asked = {name: value for name, value in given.items() if value is not None}
     if asked or not gguf_of(source):
@@ -106,6 +95,41 @@ def load(
 
     options: dict[str, Any] = {"cache": cache, "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
     return patiently(_load, known, name, take, again=_again(name), **options)
+
+
+def _checked_source(source: Any) -> Any:
+    """A source: a name as str, else what has the bytes of a file. TypeError, ValueError; OSError where nothing is."""
+    if not isinstance(source, str | os.PathLike):
+        try:
+            memoryview(source)
+        except TypeError:
+            expected = "the name of a file or folder, or the bytes of a file"
+            raise TypeError(f"found {type(source).__name__}, expected {expected}") from None
+        return source
+    name = os.fsdecode(source)  # a path of a class of one's own may be bytes
+    if "\0" in name:
+        raise ValueError(f"source: found {name[:80]!r}, expected a name without NUL characters")
+    try:
+        os.stat(name)
+    except OSError as error:
+        from jittok.hints import not_there
+
+        raise not_there(name, error, bundled_names()) from None
+    return name
+
+
+def _check_types(special_tokens: Any, **texts: Any) -> None:
+    """TypeError for what is not what `load` says of these options."""
+    for name, value in texts.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name}: found {type(value).__name__}, expected a str or None")
+    if special_tokens is None:
+        return
+    if not isinstance(special_tokens, Mapping):
+        raise TypeError(f"special_tokens: found {type(special_tokens).__name__}, expected a mapping of texts to ids")
+    for text, token in special_tokens.items():
+        if not isinstance(text, str) or isinstance(token, bool) or not isinstance(token, int):
+            raise TypeError(f"special_tokens: found {text!r}: {token!r}, expected a str and its id, an int")
 
 
 def _take_gguf(source: Any, cache: bool, llama_cpp: str | None, pre: str | None) -> Taken:
@@ -136,12 +160,23 @@ def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str 
     return content if content is None or not asked else name_of("\n".join([content, *asked]).encode())
 
 
+@contextmanager
+def _naming(source: str | os.PathLike[str]) -> Iterator[None]:
+    """An error of reading, for which the system names no file, names this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = source
+        raise
+
+
 def gguf_of(source: Any) -> bool:
     """Whether a source is a GGUF file or its bytes, or nothing that another reader takes."""
     if isinstance(source, str | os.PathLike):
         if not os.path.isfile(source):
             return not os.path.isdir(source)
-        with open(source, "rb") as file:
+        with _naming(source), open(source, "rb") as file:
             return file.read(4) in (GGUF, b"")
     try:
         return bytes(memoryview(source).cast("B")[:4]) in (GGUF, b"")
@@ -282,6 +317,14 @@ def _load(known: Callable[[], str | None], source: str, take: Callable[[], Taken
 
     known(): the key, if it is known without reading anything; take(): opens the source
     """
+    with _naming(source):
+        return _found_or_read(known, source, take, options)
+
+
+def _found_or_read(
+    known: Callable[[], str | None], source: str, take: Callable[[], Taken], options: dict[str, Any]
+) -> Tokenizer:
+    """The same, in the system's words for what fails."""
     key, taken = known(), None
     while True:
         kept = None if key is None else recall(key, "encoder")

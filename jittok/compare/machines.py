@@ -18,7 +18,7 @@ from jittok.compare.parts import DIFFERS, SAME, Part, compare_parts, plain_bytes
 from jittok.compare.product import REPRESENTATIVES, Verdict
 from jittok.compare.result import shown
 from jittok.compare.spelling import Spelled, shared_numbers, spelled
-from jittok.display.terminal import table
+from jittok.display.terminal import harmless, one_name, table
 from jittok.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Machines:
         return f"{how} on which they part: {self.witness.text!r}"
 
     def __str__(self) -> str:
-        lines = [f"A  {self.a}", f"B  {self.b}"]
+        lines = [f"A  {one_name(self.a)}", f"B  {one_name(self.b)}"]
         lines.append(table("parts", [(part.name, f"{part.verdict}: {part.says}") for part in self.parts]))
         for part in self.parts:
             lines += [f"    {part.name}: {text}" for text in part.examples]
@@ -98,7 +98,7 @@ class Machines:
         if self.witness is not None:
             lines += [f"  A  {' | '.join(self.witness.a)}", f"  B  {' | '.join(self.witness.b)}"]
         lines += [f"  tried: {text}" for text in self.tried]
-        return "\n".join(lines) + "\n"
+        return harmless("\n".join(lines)) + "\n"
 
 
 def machines(a: Tokenizer, b: Tokenizer, by_id: bool = False) -> Machines:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jittok.compare import page
 from jittok.compare.spelling import UNKNOWN
-from jittok.display.terminal import visible
+from jittok.display.terminal import harmless, one_name, visible
 
 SHOWN = 10
 WIDEST = 160
@@ -89,9 +89,9 @@ class Comparison:
     def __str__(self) -> str:
         lines = [
             f"{self.differing} of {self.documents} documents differ, {self.bytes} bytes",
-            f"  A  {self.a.name}  ({self.a.answers}, {self.a.type})",
+            f"  A  {one_name(self.a.name)}  ({self.a.answers}, {self.a.type})",
             f"     {self.a.tokens} tokens, {self.a.tokens_per_byte:.4f} a byte",
-            f"  B  {self.b.name}  ({self.b.answers}, {self.b.type})",
+            f"  B  {one_name(self.b.name)}  ({self.b.answers}, {self.b.type})",
             f"     {self.b.tokens} tokens, {self.b.tokens_per_byte:.4f} a byte",
         ]
         if self.partings:
@@ -105,10 +105,10 @@ class Comparison:
                     f"  {each.count:>8}  {_short(repr(each.text))}  {each.cause or 'not looked at'}, {each.script}",
                     f"            A  {_short(' | '.join(each.a))}",
                     f"            B  {_short(' | '.join(each.b))}",
-                    f"            first in {each.where}, byte {each.byte}",
+                    f"            first in {one_name(each.where)}, byte {each.byte}",
                 ]
         lines += [f"  - {note}" for note in self.notes]
-        return "\n".join(lines) + "\n"
+        return harmless("\n".join(lines)) + "\n"
 
     def __repr__(self) -> str:
         return f"Comparison({self.differing} of {self.documents} documents differ, {self.partings} partings)"

@@ -31,7 +31,9 @@ from jittok.inputs import Documents, reads_wide
 from jittok.rows.token_array import TokenArray, joined
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import Future
+
+    from jittok._jit.pool import Pool
 
 UNKNOWN_TIMES = 4
 """How much an iterator holds is not known: the guess is so many times its first block. Room for ids that are not there
@@ -93,7 +95,7 @@ def stretches(
     threads = 1 if _in_python(encoder, beside) else thread_count(threads)
     bar = progress_bar(texts) if progress else None
     pending: deque[Future[Any]] = deque()
-    pool: ThreadPoolExecutor | None = None
+    pool: Pool | None = None
     wait = True
     try:
         whole = threads == 1 and keep_ids
@@ -157,7 +159,7 @@ def _in_parts(
     document: int,
     rule: Rule,
     threads: int,
-    pool: ThreadPoolExecutor,
+    pool: Pool,
     keep: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
@@ -234,7 +236,7 @@ def _in_order(
     expected: float,
     rule: Rule,
     threads: int,
-    pool: ThreadPoolExecutor,
+    pool: Pool,
     bar: Any,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The ids of many stretches, by several threads, and the ends of their rows. `expected`: bytes, a guess."""
@@ -389,7 +391,7 @@ def _times(texts: Any, docs: Documents) -> float:
     return max(1, len(texts) / docs.starts.size) if hasattr(texts, "__len__") else UNKNOWN_TIMES
 
 
-def _threads(count: int) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor
+def _threads(count: int) -> Pool:
+    from jittok._jit.pool import Pool
 
-    return ThreadPoolExecutor(count, thread_name_prefix="jittok")
+    return Pool(count)

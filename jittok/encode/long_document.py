@@ -26,7 +26,7 @@ from jittok.fragments import TEXT
 from jittok.inputs import Documents
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from jittok._jit.pool import Pool
 
 LEAST = 4 << 20
 """Bytes of a document that is worth cutting."""
@@ -81,7 +81,7 @@ def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[F
     return pieces, [*first, starts.size + len(cuts)]
 
 
-def together(run: ThreadPoolExecutor, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+def together(run: Pool, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """The parts behind each other; the list is empty then. Each is copied by several threads, as touching new memory
     takes longer than copying, and let go of before the next: what is not copied yet is not there twice."""
     ids, at = np.empty(sum(part.size for part in parts), np.int32), 0
@@ -120,7 +120,7 @@ class InOrder:
 
     def run(
         self,
-        pool: ThreadPoolExecutor,
+        pool: Pool,
         threads: int,
         jobs: Iterable[Any],
         encode: Encode,
@@ -238,7 +238,7 @@ class InOrder:
                 self._known.wait_for(lambda: last < self._placed or self._failures)
             self._copy(waiting)
 
-    def _joined(self, pool: ThreadPoolExecutor) -> NDArray[np.int32]:
+    def _joined(self, pool: Pool) -> NDArray[np.int32]:
         if len(self._arrays) > 1:
             self._arrays[-1] = self._arrays[-1][: self.count - self._before]
             return together(pool, self._arrays)

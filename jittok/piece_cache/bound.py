@@ -10,10 +10,23 @@ CACHE_PART = 32
 """A machine's memory over this is the bound if it is less."""
 
 
+UNTOLD = 1 << 36
+"""A bound for any machine that does not tell its memory."""
+
+
+def _memory() -> int:
+    """Bytes of memory of this machine, 0 if it does not tell."""
+    try:
+        return max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 0)
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 def default_cache_bytes() -> int:
     """The bound on this machine."""
-    try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # a system that does not tell
-        return CACHE_BYTES
-    return min(CACHE_BYTES, memory // CACHE_PART) if memory > 0 else CACHE_BYTES
+    return min(CACHE_BYTES, _memory() // CACHE_PART or CACHE_BYTES)
+
+
+def bounded(cache_bytes: int) -> int:
+    """What was asked for, or what this machine has if that is less: a cache is never larger."""
+    return min(cache_bytes, _memory() or UNTOLD)

@@ -15,7 +15,7 @@ from jittok.encode.meanwhile import ids_meanwhile, newline_of, rows_meanwhile
 from jittok.errors import UnsupportedVocab, refuse_keywords
 from jittok.inputs import Documents, Errors, OneText, check_options, to_bytes
 from jittok.locks import once
-from jittok.piece_cache.bound import default_cache_bytes
+from jittok.piece_cache.bound import bounded, default_cache_bytes
 from jittok.pipeline import Pipeline
 from jittok.rows.ids import Ids
 from jittok.tokenizer.decoding import Decoding
@@ -72,7 +72,7 @@ class Tokenizer(Decoding):
         if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
             raise ValueError(f"cache_bytes: found {cache_bytes!r}, expected a number of bytes, 0 or more")
         self.vocab = vocab
-        self._cache_bytes = bound
+        self._cache_bytes = bounded(bound)
         self._options: dict[str, Any] = {"cache": bool(cache), "cache_bytes": cache_bytes}
         self._asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": pre}  # None: the newest one, what the file says
         self._again = again

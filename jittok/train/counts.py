@@ -79,6 +79,7 @@ class Counts:
         if counts.min(initial=0) < 0 or total >= MOST:
             found = f"{total} occurrences, the least of a word {counts.min()}"
             raise ValueError(f"counts: found {found}, expected 0 or more of each, and fewer than {MOST}")
+        check_bytes(starts, counts)
         for name, least in (("unit", 1), ("documents", 0), ("text_bytes", 0), ("left_out", 0)):
             check_number(name, getattr(self, name), MOST, least)
         for name, array in (("words", words), ("starts", starts), ("counts", counts)):
@@ -156,7 +157,10 @@ class Counts:
                     raise CorpusError(f"{path}, line {number}", line[:80], EXPECTED) from None
         if sum(counts) >= MOST:
             raise CorpusError(str(path), InWords(f"{sum(counts)} occurrences"), f"fewer than {MOST}")
-        return cls(*flat_words(words), np.array(counts, np.int64), **_facts(path, facts))
+        try:
+            return cls(*flat_words(words), np.array(counts, np.int64), **_facts(path, facts))
+        except ValueError as error:
+            raise CorpusError(str(path), InWords(str(error)), "counts that 64 bits hold") from None
 
     @classmethod
     def of(cls, words: Mapping[bytes, int] | Mapping[str, int], **facts: Any) -> Counts:
@@ -239,7 +243,20 @@ def summed(parts: Iterable[Counts]) -> Counts:
         )  # fmt: skip
     assert whole is not None, "there is a part"
     found_table = of_table(counter.table)
+    try:
+        check_bytes(found_table.starts, found_table.counts)
+    except ValueError as error:
+        raise CorpusError("counts", InWords(str(error)), "fewer, or weights that are smaller") from None
     return changed(whole, words=found_table.words, starts=found_table.starts, counts=found_table.counts)
+
+
+def check_bytes(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    """ValueError where words have too many bytes together, each as often as it occurs: pairs of neighbours, of which a
+    word has nearly as many as bytes, are summed in 64 bits as well."""
+    occurring = float(np.diff(starts).astype(np.float64) @ counts.astype(np.float64))  # MOST is far from what overflows
+    if occurring >= MOST:
+        found = f"{occurring:.3g} bytes in all occurrences together"
+        raise ValueError(f"counts: found {found}, expected fewer than {MOST}")
 
 
 def _cut(counts: Counts) -> str:

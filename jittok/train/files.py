@@ -128,7 +128,9 @@ class _Run:
             work.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 work.mkdir(0o700)
-            check_own(work, work.stat(), work.parent.stat())
+            if work.is_symlink():  # others may let it lead elsewhere
+                raise CorpusError(str(work), InWords("a link"), "a folder, by its own name: links are not followed")
+            check_own(work, work.lstat(), work.parent.stat())
             _check_work(work)
         self.tally = Tally(how, work, 1 if self.weights is None else UNIT)
         self.pieces = Pieces(how.cutter(), how.special, how.lines is not None)  # type: ignore[arg-type]

@@ -1,0 +1,81 @@
+"""A signal's handler may make any call, whatever call it interrupts: none waits for what the handler holds up."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from jittok._jit.pool import Pool
+
+pytestmark = pytest.mark.process
+
+HANDLER = """
+import faulthandler, signal, sys, time
+faulthandler.dump_traceback_later(100, exit=True)
+import jittok
+tok = jittok.bundled("gpt-2")
+big = [f"some text number {k} and more words of it " * 300 for k in range(300)]
+few, long = big[:20], big[0] * 400
+right, count = tok.encode_batch(few), 0
+of_long = tok.encode(long, threads=2)
+
+def handler(*_):
+    global count
+    count += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert tok.encode_batch(few, threads=2) == right
+    assert tok.decode_batch(right) == few
+    if count % 4 == 0:
+        assert (tok.encode(long, threads=2) == of_long).all()
+        assert (jittok.bundled("gpt-2").encode(few[0]) == right[0]).all()
+    signal.setitimer(signal.ITIMER_REAL, 0.005)
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.002)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end or count < 10:
+    again = jittok.bundled("gpt-2")
+    assert again.encode_batch(big, threads=2)[:20] == right
+    assert sum(len(part) for part in again.encode_parts(long)) == len(of_long)
+    assert (again.encode(long, threads=2) == of_long).all()
+signal.setitimer(signal.ITIMER_REAL, 0)
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_handler_of_a_signal_may_call_a_batch_amid_a_batch():
+    ended = subprocess.run(
+        [sys.executable, "-c", HANDLER, "4"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+        env={**os.environ},
+    )
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+
+
+def test_a_pool_does_all_its_work_and_ends():
+    pool = Pool(3)
+    assert list(pool.map(divmod, [7, 8, 9], [2, 3, 4])) == [(3, 1), (2, 2), (2, 1)]
+    failing = pool.submit(divmod, 1, 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.result()
+    assert len([pool.submit(int) for _ in range(99)]) == 99
+    pool.shutdown()
+    assert all(end.acquire(blocking=False) for end in pool._ends)
+    assert len(pool._ends) == 3
+
+
+def test_work_that_has_not_begun_is_cancelled():
+    pool, hold = Pool(1), __import__("threading").Event()
+    first, second = pool.submit(hold.wait), pool.submit(int)
+    while not first.running():
+        pass
+    pool.shutdown(wait=False, cancel_futures=True)
+    hold.set()
+    assert first.result()
+    assert second.cancelled()
