@@ -19,6 +19,7 @@ from jittok.files.scan import Texts
 from jittok.pipeline.pipeline import fixed, packed_texts
 from jittok.structures.bytes_table import (
     ABSENT,
+    KEYS,
     BytesTable,
     build_bytes_table,
     fill_bytes_table,
@@ -58,9 +59,9 @@ class KnownTexts:
 def distinct_bytes_table(data: U8, offsets: I64) -> BytesTable | None:
     """The table of texts that are all different; None where two are equal."""
     slots = np.zeros(slot_count(offsets.size - 1), np.int32)
-    if fill_bytes_table(data, offsets, slots) != ABSENT:
+    if fill_bytes_table(data, offsets, slots, KEYS) != ABSENT:
         return None
-    return BytesTable(data, offsets, frozen(slots, np.int32))
+    return BytesTable(data, offsets, frozen(slots, np.int32), KEYS)
 
 
 class Vocabulary(NamedTuple):

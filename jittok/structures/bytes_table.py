@@ -2,21 +2,27 @@
 
 The table holds only places: which string of a blob stands in a slot. So it needs no copy of the texts, and one builder
 serves token texts, parts of merges and byte-decoded tokens.
+
+Strings are hashed with a secret, which the table carries (`keys`): a file cannot choose strings that all want one slot,
+which would take time in the square of their number. No answer depends on it, as of equal strings the first is found.
 """
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
-from jittok._raw import Window, add, get_i32, get_i64, get_u8, get_word, multiply, put_i32, window
+from jittok._jit import I32, I64, U8, U64, OutI32, frozen, helper, kernel
+from jittok._raw import Window, add, get_i32, get_i64, get_u8, get_u64, get_word, multiply, put_i32, window
 
 ABSENT = -1
-_MIX_1 = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd
-_MIX_2 = np.uint64(0xD6E8FEB86659FD93)
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_32, _29, _LOW = np.uint64(32), np.uint64(29), np.uint64(0xFFFFFFFF)
+KEYS: U64 = frozen(np.frombuffer(os.urandom(16), np.uint64) | np.uint64(1 << 32 | 1), np.uint64)
+"""The secret of this process: what is added to a word, and what it is multiplied with. Both halves of a key are odd."""
 
 
 class BytesTable(NamedTuple):
@@ -25,6 +31,7 @@ class BytesTable(NamedTuple):
     data: U8  # [bytes] the strings, behind each other
     offsets: I64  # [rows + 1]
     slots: I32  # [2**k] row + 1, or 0 where free
+    keys: U64  # [2] see KEYS
 
 
 class BytesWindow(NamedTuple):
@@ -34,6 +41,8 @@ class BytesWindow(NamedTuple):
     offsets: Window
     slots: Window
     mask: int
+    key: np.uint64
+    factor: np.uint64
 
 
 def slot_count(rows: int) -> int:
@@ -45,8 +54,8 @@ def build_bytes_table(data: U8, offsets: I64) -> BytesTable:
     """The table of distinct strings; of equal ones the first is found."""
     slots = np.zeros(slot_count(offsets.size - 1), np.int32)
     data, offsets = frozen(data, np.uint8), frozen(offsets, np.int64)
-    fill_bytes_table(data, offsets, slots)
-    return BytesTable(data, offsets, frozen(slots, np.int32))
+    fill_bytes_table(data, offsets, slots, KEYS)
+    return BytesTable(data, offsets, frozen(slots, np.int32), KEYS)
 
 
 def find_rows(table: BytesTable, texts: list[bytes]) -> NDArray[np.int32]:
@@ -60,16 +69,21 @@ def find_rows(table: BytesTable, texts: list[bytes]) -> NDArray[np.int32]:
 @helper
 def open_bytes_table(table: BytesTable) -> BytesWindow:
     """Windows onto the arrays."""
-    return BytesWindow(window(table.data), window(table.offsets), window(table.slots), table.slots.size - 1)
+    keys = window(table.keys)
+    mask = table.slots.size - 1
+    return BytesWindow(
+        window(table.data), window(table.offsets), window(table.slots), mask, get_u64(keys, 0), get_u64(keys, 1)
+    )
 
 
 @kernel
-def fill_bytes_table(data: U8, offsets: I64, slots: OutI32) -> int:
+def fill_bytes_table(data: U8, offsets: I64, slots: OutI32, keys: U64) -> int:
     """Enter every row; returns the first row whose string is there already, or ABSENT.
 
-    data: uint8[bytes], offsets: int64[rows + 1], slots: int32[slot_count(rows)], zeroed. Linear in the bytes.
+    data: uint8[bytes], offsets: int64[rows + 1], slots: int32[slot_count(rows)], zeroed; keys: uint64[2]. Linear in the
+    bytes.
     """
-    strings = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1)
+    strings = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1, keys[0], keys[1])
     repeated = ABSENT
     for row in range(offsets.size - 1):
         if find_bytes(strings, strings.data, offsets[row], offsets[row + 1]) == ABSENT:
@@ -89,13 +103,21 @@ def find_all(table: BytesTable, data: U8, offsets: I64, rows: OutI32) -> int:
 
 
 @helper
-def hash_bytes(text: Window, start: int, stop: int) -> np.uint64:
+def _mixed(word: np.uint64, factor: np.uint64) -> np.uint64:
+    """The low half of a product, and about the high half over it: a change of the highest bits of a word, which the low
+    half passes on as it is, changes the high half by what nobody knows who does not know the factor."""
+    a, b, c, d = word >> _32, word & _LOW, factor >> _32, factor & _LOW
+    high = add(multiply(a, c), add(multiply(a, d) >> _32, multiply(b, c) >> _32))
+    return multiply(word, factor) ^ high
+
+
+@helper
+def hash_bytes(text: Window, start: int, stop: int, key: np.uint64, factor: np.uint64) -> np.uint64:
     """A 64-bit hash of text[start:stop], eight bytes a step."""
-    h = np.uint64(stop - start)
+    h = add(np.uint64(stop - start), key)
     i = start
     while i + 8 <= stop:
-        h = multiply(h ^ get_word(text, i), _MIX_1)
-        h ^= h >> np.uint64(32)
+        h = add(_mixed(h ^ get_word(text, i), factor), key)
         i += 8
     if i < stop:
         word, shift = np.uint64(0), np.uint64(0)
@@ -103,14 +125,14 @@ def hash_bytes(text: Window, start: int, stop: int) -> np.uint64:
             word |= np.uint64(get_u8(text, i)) << shift
             shift += np.uint64(8)
             i += 1
-        h = multiply(h ^ word, _MIX_1)
-        h ^= h >> np.uint64(32)
-    return add(multiply(h, _MIX_2), h >> np.uint64(29))
+        h = _mixed(h ^ word, factor)
+    h ^= h >> _32
+    return add(multiply(h, _MIX), h >> _29)
 
 
 @helper
 def _home(table: BytesWindow, text: Window, start: int, stop: int) -> int:
-    return np.int64(hash_bytes(text, start, stop) >> np.uint64(20)) & table.mask
+    return np.int64(hash_bytes(text, start, stop, table.key, table.factor) >> np.uint64(20)) & table.mask
 
 
 @helper

@@ -33,7 +33,7 @@ def test_every_string_is_found_at_its_first_row_and_no_other_is_found(strings, o
 def test_filling_tells_the_first_row_that_repeats(strings):
     repeated = next((row for row, string in enumerate(strings) if string in strings[:row]), ABSENT)
     slots = np.zeros(slot_count(len(strings)), np.int32)
-    assert fill_bytes_table(*flat(strings), slots) == repeated
+    assert fill_bytes_table(*flat(strings), slots, bytes_table.KEYS) == repeated
     assert np.count_nonzero(slots) == len(set(strings))
 
 
@@ -51,3 +51,42 @@ def test_strings_of_one_hash_are_told_apart():
     assert find_rows(table, strings).tolist() == list(range(300))
     assert np.diff(np.flatnonzero(table.slots)).min() == 1
     assert not bytes_table.build_bytes_table(*flat([])).slots.any()
+
+
+def key_of(number):
+    """Keys as a process draws them."""
+    return frozen(np.random.default_rng(number).integers(0, 1 << 63, 2, np.uint64) | np.uint64(1 << 32 | 1), np.uint64)
+
+
+def chosen(count):
+    """Strings that had one hash when it had no secret: what flips the highest bit of a word, and what undoes it in the
+    next. Each block of 16 bytes doubles them."""
+    flip, undo = np.uint64(1 << 63), np.uint64(1 << 63 | 1 << 31)
+    blocks = [np.array([k, k], np.uint64) for k in range(1, count.bit_length())]
+    found = []
+    for number in range(count):
+        words = [block ^ np.array([flip, undo]) if number >> k & 1 else block for k, block in enumerate(blocks)]
+        found.append(np.concatenate(words).tobytes())
+    return found
+
+
+@given(texts, texts)
+def test_what_is_found_does_not_depend_on_the_secret(strings, others):
+    answers = []
+    for number in (1, 2):
+        slots = np.zeros(slot_count(len(strings)), np.int32)
+        fill_bytes_table(*flat(strings), slots, key_of(number))
+        table = bytes_table.BytesTable(*flat(strings), frozen(slots, np.int32), key_of(number))
+        answers.append(find_rows(table, [*strings, *others]).tolist())
+    assert answers[0] == answers[1]
+
+
+def test_chosen_strings_are_spread_over_the_slots():
+    """Full slots in a row: a search takes as many steps."""
+    strings = chosen(1 << 12)
+    assert len(set(strings)) == len(strings)
+    for number in range(3):
+        slots = np.zeros(slot_count(len(strings)), np.int32)
+        assert fill_bytes_table(*flat(strings), slots, key_of(number)) == ABSENT
+        free = np.flatnonzero(slots == 0)
+        assert np.diff(free).max() < 100

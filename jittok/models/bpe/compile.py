@@ -32,6 +32,7 @@ from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
     ABSENT,
+    KEYS,
     BytesTable,
     BytesWindow,
     build_bytes_table,
@@ -176,10 +177,12 @@ def _resolve(model: PairMerges, key_bytes: U8, key_offsets: I64) -> tuple[BytesT
         offsets = np.zeros(tokens + room + 2, np.int64)
         data[: key_bytes.size], offsets[: tokens + 1] = key_bytes, key_offsets
         slots = np.zeros(slot_count(tokens + room), np.int32)
-        fill_bytes_table(frozen(data, np.uint8), frozen(offsets[: tokens + 1], np.int64), slots)
+        fill_bytes_table(frozen(data, np.uint8), frozen(offsets[: tokens + 1], np.int64), slots, KEYS)
         merge_data, merge_offsets = frozen(model.lines, np.uint8), frozen(model.offsets, np.int64)
         rows = np.empty(2, np.int64)
-        used = resolve_merges(data, offsets, slots, tokens, *bytes_first, merge_data, merge_offsets, *merges, rows)
+        used = resolve_merges(
+            data, offsets, slots, KEYS, tokens, *bytes_first, merge_data, merge_offsets, *merges, rows
+        )
         if used != OUT_OF_ROOM:
             break
         spare *= 16
@@ -188,6 +191,7 @@ def _resolve(model: PairMerges, key_bytes: U8, key_offsets: I64) -> tuple[BytesT
         frozen(data[: offsets[total]].copy(), np.uint8),
         frozen(offsets[: total + 1].copy(), np.int64),
         frozen(slots, np.int32),
+        KEYS,
     )
     return texts, Pairs(*(frozen(column[:used].copy(), np.int32) for column in merges))
 
@@ -197,6 +201,7 @@ def resolve_merges(
     data: OutU8,
     offsets: OutI64,
     slots: OutI32,
+    keys: U64,
     tokens: int,
     byte_data: U8,
     byte_offsets: I64,
@@ -210,7 +215,7 @@ def resolve_merges(
 ) -> int:
     """Symbols of both parts and of the whole of each merge line; texts without a token are entered behind the tokens.
 
-    data, offsets, slots: the table of the tokens' texts (see BytesTable), with room behind them
+    data, offsets, slots, keys: the table of the tokens' texts (see BytesTable), with room behind them
     byte_data, byte_offsets: texts that get symbols first (those of single bytes)
     merge_data: uint8[bytes], merge_offsets: int64[lines + 1] the lines of merges
     left, right, rank, merged: int32[lines]. Lines that can never match are left out
@@ -218,7 +223,7 @@ def resolve_merges(
 
     A line is cut at its first space behind byte 0 (llama.cpp's BPE loading). Returns how many merges, or OUT_OF_ROOM.
     """
-    table = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1)
+    table = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1, keys[0], keys[1])
     symbols, count = tokens, 0
     for k in range(byte_offsets.size - 1):
         row, symbols = _symbol(table, data, offsets, symbols, byte_data, byte_offsets[k], byte_offsets[k + 1], 0, 0)
