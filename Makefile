@@ -4,87 +4,38 @@ export JITTOK_CACHE_DIR ?= $(CURDIR)/.venv/cache
 unexport PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check -e
+COMMA := ,
+PIP = @echo "installing jittok for $(@F) into .venv; a minute or two ..."; begin=$$(date +%s); \
+	$(PY) -m pip install --quiet --disable-pip-version-check -e $(1) && touch $@ && echo "installed in $$(($$(date +%s) - begin)) s"
 # Tests run in a drawn order, the same each time: make test ORDER=7 is another one.
 ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
-# Tests of kernels. PLAIN: those that also run without the compiler. KERNELS: those that run with every index checked.
-PLAIN := -m 'not process and not slow' tests/raw tests/structures tests/normalize tests/pretokenize tests/models tests/align tests/special tests/decode tests/merging tests/piece_cache
-KERNELS := $(PLAIN) tests/law/test_isolation.py \
-	tests/files/test_kernels.py tests/train/test_bpe.py tests/train/test_counting.py tests/train/test_other_models.py tests/train/test_unigram.py
-# Compiled, all tests run in five parts: these four, and the rest.
-ROOMS := tests/models tests/align tests/files tests/normalize
-WORKS := tests/corpus tests/train
-LAWS := tests/law
-SURFACES := tests/cli tests/convert tests/jit tests/plot tests/trace tests/test_start.py
-# What users read: each lesson in a process of its own, which must show what is kept in the file, and each block of the documents.
-DOCUMENTS := tests/test_docs.py tests/test_documents.py
-READ := tests/notebooks $(DOCUMENTS)
-
-.PHONY: ship wheel ship-test demo test test-checked test-interpreted test-compiled test-rooms test-works test-laws test-surfaces test-others test-read test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel ship-test demo test test-all test-checked test-interpreted test-rooms test-works test-laws test-surfaces test-settings test-others test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
-	$(PIP) '.[cli,corpus]' && touch $@
+	$(call PIP,'.[cli$(COMMA)corpus]')
 .venv/test: pyproject.toml .venv/bin/python
-	$(PIP) '.[test]' && touch $@
+	$(call PIP,'.[test]')
 .venv/dev: pyproject.toml .venv/bin/python
-	$(PIP) '.[dev]' && touch $@
+	$(call PIP,'.[dev]')
 .venv/bench: pyproject.toml .venv/bin/python
-	$(PIP) '.[bench]' && touch $@
+	$(call PIP,'.[bench]')
 
 demo: .venv/core  ## a real text, tokenized; a corpus compiled, verified and read back
 	$(PY) examples/demo.py
 
-# Parts of the tests, in an order that leaves no long one for the end. `test` runs three at a time: most machines have two cores, and some tests (of
-# corpora above all) wait for other processes. What a part says is printed when it ends.
-PARTS := test-works test-checked test-rooms test-laws test-others test-surfaces test-interpreted test-lessons test-documents
+PARTS := $(PY) tests/run/parts.py --order $(ORDER)
 TIMED = @begin=$$(date +%s); $(1); code=$$?; echo "$@: $$(($$(date +%s) - begin)) s"; exit $$code
 
-test: .venv/test  ## every index checked; no compiler at all; compiled, everything; the notebooks
-	@echo "in the order of --randomly-seed=$(ORDER), three parts at a time: $(PARTS)"
-	@$(MAKE) --no-print-directory -k -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) $(PARTS)
+test: .venv/test  ## five minutes: every package, kernel and command, and a sample of the parameters of each test
+	@$(PARTS) test
 
-# Optimized little: three quarters of this half are LLVM and Numba, which have several times as much to do with checks.
-test-checked: .venv/test
-	@echo "with every index checked:"
-	$(call TIMED,NUMBA_BOUNDSCHECK=1 NUMBA_OPT=1 HYPOTHESIS_PROFILE=checked $(PYTEST) $(KERNELS))
+test-all: .venv/test  ## everything, also with every index checked, without the compiler, lessons and documents: 25 minutes
+	@$(PARTS) test-all
 
-test-interpreted: .venv/test
-	@echo "without the compiler:"
-	$(call TIMED,NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=slow $(PYTEST) $(PLAIN))
-
-test-compiled: test-rooms test-works test-laws test-surfaces test-others test-read
-
-test-rooms: .venv/test
-	@echo "compiled, from a text to its ids and back:"
-	$(call TIMED,$(PYTEST) $(ROOMS))
-
-test-works: .venv/test
-	@echo "compiled, corpora, training:"
-	$(call TIMED,$(PYTEST) $(WORKS))
-
-test-laws: .venv/test
-	@echo "compiled, the laws:"
-	$(call TIMED,$(PYTEST) $(LAWS))
-
-test-surfaces: .venv/test
-	@echo "compiled, commands, starts, machine code, what is shown:"
-	$(call TIMED,$(PYTEST) $(SURFACES))
-
-test-others: .venv/test
-	@echo "compiled, all other tests:"
-	$(call TIMED,$(PYTEST) $(addprefix --ignore=,$(ROOMS) $(WORKS) $(LAWS) $(SURFACES) $(READ)))
-
-test-read: test-lessons test-documents
-
-test-lessons: .venv/test
-	@echo "lessons:"
-	$(call TIMED,$(PYTEST) tests/notebooks)
-
-test-documents: .venv/test
-	@echo "documents:"
-	$(call TIMED,$(PYTEST) $(DOCUMENTS))
+test-checked test-interpreted test-rooms test-works test-laws test-surfaces test-settings test-others test-lessons test-documents: .venv/test
+	@$(PARTS) $(@:test-%=%)
 
 test-notebooks: .venv/test  ## the notebooks alone, as a kernel runs them
 	$(PYTEST) --nbmake notebooks
@@ -123,7 +74,7 @@ differential: .venv/test  ## every vocabulary and pre type, a cache that is kept
 	$(PY) tests/fuzz/differential.py --texts $(TEXTS) --seed $(SEED)
 
 examples: .venv/test  ## 50,000 examples of every property of the kernels, every index checked: hours
-	HYPOTHESIS_PROFILE=fuzz NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNELS)
+	@$(PARTS) examples
 
 REPORT ?= upstream-report.md
 upstream: .venv/test  ## is there a newer llama.cpp, and what does it do that jittok does not know? make upstream REPORT=x.md
@@ -147,7 +98,7 @@ ship-test: wheel  ## that wheel in an environment without Numba: recorded answer
 	$(BARE) -m pip $(INSTALL) numpy regex gguf orjson pytest hypothesis pytest-randomly
 	$(BARE) -m pip $(INSTALL) --no-deps --no-index --find-links dist jittok
 	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR="$(CURDIR)/build/bare/cache" "$(CURDIR)/$(BARE)" -m pytest -q -c ../pyproject.toml \
-		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit" \
+		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit tests/run" \
 		test_golden.py files/test_recorded.py test_tokenizer.py test_machines.py jit/test_every_kernel.py jit/test_shipped.py
 	build/whole/bin/python -m pip $(INSTALL) "$$(ls dist/jittok-*-$$($(PY) ship/levels.py).whl)[cli,corpus,polars]" hypothesis lief pytest pytest-randomly
 	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR="$(CURDIR)/build/whole/cache" "$(CURDIR)/build/whole/bin/python" -m pytest -q \

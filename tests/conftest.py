@@ -4,7 +4,10 @@ import functools
 import json
 import lzma
 import os
-from collections.abc import Callable, Sequence
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ settings.register_profile("default", max_examples=60, deadline=None, derandomize
 settings.register_profile(
     "checked", max_examples=10, deadline=None, derandomize=True
 )  # each takes several times as long
+settings.register_profile("sample", max_examples=12, deadline=None, derandomize=True)
 settings.register_profile("slow", max_examples=5, deadline=None, derandomize=True)
 settings.register_profile("fuzz", max_examples=50_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -139,3 +143,111 @@ def bundled() -> Callable[[str], Tokenizer]:
 def made_up() -> Callable[[str], Tokenizer]:
     """made_up(name): the Tokenizer of a vocabulary in data/vocabs, "syn-plamo2" for example, made once."""
     return made_up_tokenizer
+
+
+# ---- a sample of the tests, and what they report to tests/run/parts.py
+
+SAMPLE = os.environ.get("JITTOK_TESTS", "") == "sample"
+"""As `make test` runs them: of each test, a few of its parameters. `make test-all` runs all of them."""
+KEPT = 2
+"""Parameters of a test that a sample keeps; a test with the marker `every_set` keeps all."""
+REPORT = os.environ.get("JITTOK_TESTS_REPORT", "")
+"""A file to which each test appends a line of JSON: its name, outcome, wall seconds and CPU seconds."""
+MATTERS = ("HYPOTHESIS_PROFILE", "JITTOK_TESTS", "JITTOK_SHARED", "NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT", "NUMBA_OPT",
+           "PYTHONUNBUFFERED", "LANG", "LANGUAGE", "COLUMNS")  # fmt: skip
+"""Variables that may decide whether a test passes."""
+
+
+def sampled(names: Sequence[object]) -> list[bool]:
+    """Which parameters of a test a sample keeps: KEPT of them, evenly spread from the first to the last."""
+    size = len(names)
+    chosen = {k * (size - 1) // (KEPT - 1) for k in range(KEPT)} if size > KEPT else {*range(size)}
+    return [place in chosen for place in range(size)]
+
+
+def _report(**facts: object) -> None:
+    if REPORT:
+        with Path(REPORT).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(facts) + "\n")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before an order is drawn
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    if SAMPLE:
+        tests: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        kept = [item for same in tests.values() for item in _sample(same)]
+        chosen = {*kept}
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = kept
+    return (yield)
+
+
+def _sample(same: list[pytest.Item]) -> list[pytest.Item]:
+    """Those of one test that a sample runs."""
+    if same[0].get_closest_marker("every_set") is not None:
+        return same
+    quick = [item for item in same if item.get_closest_marker("thorough") is None]
+    return [item for item, keep in zip(quick, sampled(quick), strict=True) if keep]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    _report(total=len(session.items), left=session.config.stash.get(LEFT, 0))
+
+
+LEFT = pytest.StashKey[int]()
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    if items:
+        stash = items[0].config.stash
+        stash[LEFT] = stash.get(LEFT, 0) + len(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    begin, cpu = time.perf_counter(), sum(os.times()[:4])
+    try:
+        return (yield)
+    finally:
+        reports = item.stash.get(SAID, [])
+        outcome = next(
+            (each for each in ("failed", "skipped") if each in [report.outcome for report in reports]), "passed"
+        )
+        reason = next((str(report.longrepr[2]) for report in reports if isinstance(report.longrepr, tuple)), "")
+        spent = sum(os.times()[:4]) - cpu
+        _report(
+            name=item.nodeid,
+            outcome=outcome,
+            reason=reason,
+            seconds=round(time.perf_counter() - begin, 3),
+            cpu=round(spent, 2),
+        )
+
+
+SAID = pytest.StashKey[list[pytest.TestReport]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    item.stash.setdefault(SAID, []).append(report)
+    return report
+
+
+def alone(nodeid: str, order: object) -> str:
+    """The command that runs one test as it ran here."""
+    given = [f"{name}={shlex.quote(os.environ[name])}" for name in MATTERS if os.environ.get(name)]
+    seed = f"--randomly-seed={order} " if isinstance(order, int) else ""
+    return " ".join([*given, sys.executable, "-m pytest", f"{seed}{shlex.quote(nodeid)}"])
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """A failing test names the command that runs it alone."""
+    stats = terminalreporter.stats
+    names = dict.fromkeys(report.nodeid for kind in ("failed", "error") for report in stats.get(kind, []))
+    if names:
+        terminalreporter.section("one test alone")
+    for name in names:
+        terminalreporter.write_line(alone(name, config.getoption("randomly_seed", None)))

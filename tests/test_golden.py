@@ -100,6 +100,7 @@ def test_each_release_that_is_known_has_recorded_sets_and_the_default_is_the_new
     assert jittok.bundled("bert").llama_cpp == RELEASES[-1].name
 
 
+@pytest.mark.every_set
 @each_set
 def test_ids_are_those_of_llama_cpp(name, tok):
     for row in recorded(name)["case"]:

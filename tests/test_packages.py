@@ -13,7 +13,7 @@ COMES_WITH = {"llvmlite": "numba"}
 """Imported packages that a declared one pins."""
 BROUGHT = {"pandas"}
 """Imported only for objects of theirs that the caller hands over."""
-ASKED_BY_SCRIPTS = {"tokenizers"}
+ASKED_BY_SCRIPTS: set[str] = set()
 """Imported only by scripts that make tables of the package, for one who changes them."""
 ONLY_DECLARED = {"ipykernel"}
 """What runs the notebooks."""

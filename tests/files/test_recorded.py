@@ -39,6 +39,7 @@ def check(found):
     assert tok.vocab_size == facts["vocab_size"]
 
 
+@pytest.mark.every_set
 @pytest.mark.parametrize("name", NAMES)
 def test_ids_pairs_and_text_are_those_of_the_files_own_library(recorded, name):
     check(recorded(name))

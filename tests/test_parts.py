@@ -1,0 +1,94 @@
+"""`make test` and `make test-all`: which tests they run, and what they say of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from parts import PARTS, WHOLE
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+TRIAL = """
+import os, pytest
+@pytest.mark.parametrize("number", range(9))
+def test_numbers(number):
+    assert number < 9
+@pytest.mark.parametrize("number", range(9))
+@pytest.mark.every_set
+def test_sets(number):
+    assert number < 9
+@pytest.mark.thorough
+def test_thorough():
+    pass
+@pytest.mark.parametrize("text", ["it's", "plain"])
+def test_texts(text):
+    if text == "plain":
+        pytest.skip("not here")
+    assert not os.environ.get("FAILING")
+"""
+
+
+def runs(part: str, path: str) -> bool:
+    """Whether a part runs a file."""
+    arguments = [each for each in PARTS[part].tests if each.startswith("tests")]
+    ignored = [each.removeprefix("--ignore=") for each in PARTS[part].tests if each.startswith("--ignore=")]
+
+    def inside(folders: list[str]) -> bool:
+        return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+    return inside(arguments) if arguments else not inside(ignored)
+
+
+@pytest.mark.parametrize("whole", WHOLE)
+def test_every_test_file_is_in_one_compiled_part(whole: str) -> None:
+    others = {"checked", "interpreted", "settings"}
+    for path in FILES:
+        parts = [name for name in WHOLE[whole] if name not in others and runs(name, path)]
+        expected = 0 if whole == "test" and (path.startswith("tests/notebooks/") or path == "tests/test_docs.py") else 1
+        assert len(parts) == expected, (path, parts)
+
+
+def trial(folder: Path, **settings: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, object]]]:
+    """A run of TRIAL beside this project's conftest.py; what its tests reported."""
+    (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text("utf-8"))
+    (folder / "test_trial.py").write_text(TRIAL)
+    report = folder / "report"
+    report.unlink(missing_ok=True)
+    configuration = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "--randomly-seed=7"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *configuration, "-p", "no:cacheprovider", str(folder)],
+        env=os.environ | {"JITTOK_TESTS_REPORT": str(report)} | settings,
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done, [json.loads(line) for line in report.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.process
+def test_a_sample_has_some_parameters_of_each_test_and_every_recorded_set(tmp_path: Path) -> None:
+    done, rows = trial(tmp_path, JITTOK_TESTS="sample")
+    assert done.returncode == 0, done.stdout
+    names = sorted(str(row["name"]).rpartition("::")[2] for row in rows[1:])
+    sets = [f"test_sets[{k}]" for k in range(9)]
+    assert names == ["test_numbers[0]", "test_numbers[8]", *sets, "test_texts[it's]", "test_texts[plain]"]
+    assert rows[0] == {"total": 13, "left": 8}
+    assert [row["reason"] for row in rows if row.get("outcome") == "skipped"] == ["Skipped: not here"]
+    done, rows = trial(tmp_path, JITTOK_TESTS="")
+    assert rows[0] == {"total": 21, "left": 0}
+
+
+@pytest.mark.process
+def test_a_failing_test_names_the_command_that_runs_it_alone(tmp_path: Path) -> None:
+    done, rows = trial(tmp_path, FAILING="1", HYPOTHESIS_PROFILE="sample")
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if "-m pytest" in line]
+    *settings, python, minus_m, _, order, name = shlex.split(line)
+    assert (python, minus_m, order) == (sys.executable, "-m", "--randomly-seed=7")
+    assert "HYPOTHESIS_PROFILE=sample" in settings
+    assert name.endswith("test_trial.py::test_texts[it's]")
+    assert [row["outcome"] for row in rows if row.get("name") == name] == ["failed"]
