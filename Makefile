@@ -10,7 +10,7 @@ PIP = @echo "installing jittok for $(@F) into .venv; a minute or two ..."; begin
 # Tests run in a drawn order, the same each time: make test ORDER=7 is another one.
 ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
-.PHONY: ship wheel ship-test demo test test-all test-checked test-interpreted test-rooms test-works test-laws test-surfaces test-settings test-others test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: ship wheel try-wheel ship-test demo test test-all test-checked test-interpreted test-rooms test-works test-laws test-surfaces test-settings test-others test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -90,6 +90,15 @@ ship: .venv/ship  ## machine code of all kernels into this checkout, as a wheel 
 wheel: .venv/ship  ## a wheel with machine code into dist: make wheel SYSTEM=linux-aarch64; ship/levels.py has the systems
 	JITTOK_SHIP_FOR=$(SYSTEM) $(PY) -m build --wheel --no-isolation
 	$(PY) ship/check.py dist/jittok-*.whl
+
+# As a stranger builds it: nothing but the tools that `python -m build` fetches into an environment of its own.
+.venv/build: .venv/bin/python
+	$(PY) -m pip install --quiet --disable-pip-version-check build && touch $@
+try-wheel: .venv/build  ## sdist and, from that, a wheel with machine code, built in isolation and tried without a compiler
+	rm -rf build/try && mkdir -p build
+	@begin=$$(date +%s); echo "building sdist and wheel, some minutes ..."; $(PY) -m build --outdir build/try/dist . >build/try.log 2>&1 \
+		|| { cat build/try.log; exit 1; }; echo "built in $$(($$(date +%s) - begin)) s"
+	$(PY) ship/try_wheel.py build/try/dist/jittok-*.whl
 
 BARE := build/bare/bin/python
 INSTALL := install --quiet --disable-pip-version-check

@@ -1,4 +1,4 @@
-"""Tokenize the sources of Python's standard library, and make a corpus of some: `make demo`, or
+"""Tokenize the sources of Python's standard library, make a corpus of some, show a line of text: `make demo`, or
 `python examples/demo.py [VOCABULARY]`.
 
 VOCABULARY: a bundled name or the path of a GGUF file.
@@ -7,9 +7,14 @@ VOCABULARY: a bundled name or the path of a GGUF file.
 from __future__ import annotations
 
 import sys
+
+print("jittok: loading the tokenizer ...", flush=True)  # before imports, which take a second
+
+import contextlib
 import sysconfig
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -18,14 +23,15 @@ from rich.text import Text
 
 import jittok
 import jittok.corpus
+from jittok import _jit
 
 COLOURS = ("on #264653", "on #2a6f5e", "on #7a5c1e", "on #7a3b1e", "on #5b2a4e")
 BYTES = 16 << 20
 """Text enough to see a speed."""
 RUNS = 3
 """The fastest counts: other work on the machine only makes it slower."""
-SHOWN = 90
-"""Tokens to show of a document."""
+LINE = "def tokenize(text): return [café.id for café in text.split()]  # 12,345 tokens"
+"""What the picture at the end shows."""
 FORMATS = ("npy", "megatron", "parquet")
 RANGE_BYTES, SHARD_BYTES = 1 << 20, 2 << 20
 """Small, so that there are several shards."""
@@ -43,12 +49,47 @@ def documents() -> list[bytes]:
     return texts
 
 
-def coloured(pieces: list[bytes]) -> Text:
-    """One colour a token, so that their borders show."""
+def picture(tok: jittok.Tokenizer, text: str, columns: int) -> Text:
+    """Each token in a colour of its own, and its id below it, in lines of at most so many columns."""
+    cells = []
+    for token in tok.encode(text).tolist():
+        piece = tok.token_to_piece(token).decode("utf-8", "replace").replace("\n", "\\n")
+        cells.append((piece, str(token), max(len(piece), len(str(token)))))
     shown = Text()
-    for place, piece in enumerate(pieces):
-        shown.append(piece.decode("utf-8", "replace"), COLOURS[place % len(COLOURS)])
+    while cells:
+        row, width = [], 0
+        while cells and (not row or width + cells[0][2] + 1 <= columns):
+            row.append(cells.pop(0))
+            width += row[-1][2] + 1
+        for part in (0, 1):
+            for place, cell in enumerate(row):
+                shown.append(cell[part].ljust(cell[2]), COLOURS[place % len(COLOURS)] if part == 0 else "dim")
+                shown.append(" ")
+            shown.append("\n")
     return shown
+
+
+@contextlib.contextmanager
+def told(what: str, out: Console) -> Iterator[None]:
+    """Say what begins, how many kernels it had to compile, and its seconds."""
+    compiled = 0
+
+    def count(begins: bool) -> None:
+        nonlocal compiled
+        compiled += begins
+        if begins and out.is_terminal:
+            print(f"\r{what} ... compiling kernel {compiled}", end="", flush=True)
+
+    start = time.perf_counter()
+    out.print(f"{what} ...", end="" if out.is_terminal else "\n")
+    _jit.on_compile.append(count)
+    try:
+        yield
+    finally:
+        _jit.on_compile.remove(count)
+    kernels = f", {compiled} kernels compiled for this machine, once" if compiled else ""
+    line = f"{what}: {time.perf_counter() - start:.1f} s{kernels}"
+    print(f"\r{line:<60}" if out.is_terminal else line, flush=True)
 
 
 def corpus(tok: jittok.Tokenizer, folder: Path, out: Console) -> bool:
@@ -57,9 +98,11 @@ def corpus(tok: jittok.Tokenizer, folder: Path, out: Console) -> bool:
     options = jittok.corpus.Options(
         FORMATS, kind="txt", append_eos=tok.eos_id is not None, range_bytes=RANGE_BYTES, shard_bytes=SHARD_BYTES
     )
-    done = jittok.corpus.compile_corpus(paths, tok, folder, options)
+    print()
+    with told("compiling a corpus", out):
+        done = jittok.corpus.compile_corpus(paths, tok, folder, options)
     speed = f"{done.text_bytes / 1e6:.1f} MB of text in {done.seconds:.1f} s"
-    out.print(f"\na corpus of {done.documents:,} files, {done.tokens:,} tokens, {speed}:")
+    out.print(f"a corpus of {done.documents:,} files, {done.tokens:,} tokens, {speed}:")
     table = Table("file", "bytes")
     for path in sorted(path for name in FORMATS for path in (folder / name).iterdir()):
         table.add_row(path.relative_to(folder).as_posix(), f"{path.stat().st_size:,}")
@@ -67,9 +110,10 @@ def corpus(tok: jittok.Tokenizer, folder: Path, out: Console) -> bool:
 
     again = jittok.corpus.compile_corpus(paths, tok, folder, options)
     out.print(f"the same call again: {again.resumed:,} of {again.documents:,} documents were there already")
-    found = jittok.corpus.verify(folder, tok, all=True)
-    told = "all as it was written" if found.ok else f"{len(found.differences)} differences"
-    out.print(f"verified: {found.files} files hashed, {found.documents:,} documents tokenized again, {told}")
+    with told("verifying it", out):
+        found = jittok.corpus.verify(folder, tok, all=True)
+    result = "all as it was written" if found.ok else f"{len(found.differences)} differences"
+    out.print(f"verified: {found.files} files hashed, {found.documents:,} documents tokenized again, {result}")
 
     read = jittok.corpus.open(folder, tok)
     tail = [tok.eos_id] if options.append_eos else []
@@ -86,9 +130,8 @@ def main(vocabulary: str) -> int:
     tok = jittok.bundled(vocabulary) if vocabulary in jittok.bundled_names() else jittok.load(vocabulary)
     out.print(repr(tok), markup=False)
 
-    start = time.perf_counter()
-    tok.encode_batch(["So much text compiles the kernels or loads them."] * 1000, threads=1)
-    out.print(f"kernels ready after {time.perf_counter() - start:.1f} s (compiled once, then kept on disk)\n")
+    with told("first texts", out):
+        tok.encode_batch(["So much text compiles the kernels or loads them."] * 1000, threads=1)
 
     texts = documents()
     size = sum(map(len, texts))
@@ -104,16 +147,14 @@ def main(vocabulary: str) -> int:
     out.print(f"{len(texts):,} files of Python's standard library, {size / 1e6:.1f} MB:")
     out.print(table)
 
-    place = max(range(len(texts)), key=lambda i: texts[i].startswith(b'"""'))
-    pieces = [tok.token_to_piece(token) for token in rows[place].tolist()]
-    out.print(f"\nthe first {SHOWN} tokens of document {place}:\n")
-    out.print(coloured(pieces[:SHOWN]))
-    out.print(f"\nids: {rows[place][:12].tolist()} …", soft_wrap=True)
-    if tok.type == "bpe" and b"".join(pieces) != texts[place]:
+    if tok.type == "bpe" and b"".join(map(tok.token_to_piece, rows[0].tolist())) != texts[0]:
         out.print("its tokens do not spell the document")
         return 1
     with tempfile.TemporaryDirectory() as folder:
-        return 0 if corpus(tok, Path(folder), out) else 1
+        well = corpus(tok, Path(folder), out)
+    out.print("\nwhat happened to a line of text: its tokens, and their ids\n")
+    out.print(picture(tok, LINE, out.width), no_wrap=True)
+    return 0 if well else 1
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import parts
 import pytest
-from parts import PARTS, WHOLE
+from parts import PARTS, WHOLE, Part
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
@@ -92,3 +93,29 @@ def test_a_failing_test_names_the_command_that_runs_it_alone(tmp_path: Path) -> 
     assert "HYPOTHESIS_PROFILE=sample" in settings
     assert name.endswith("test_trial.py::test_texts[it's]")
     assert [row["outcome"] for row in rows if row.get("name") == name] == ["failed"]
+
+
+@pytest.mark.process
+def test_a_run_tells_when_parts_begin_and_end_why_tests_are_skipped_and_what_was_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test_trial.py").write_text(TRIAL)
+    given = ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider", str(tmp_path)]
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text("utf-8"))
+    monkeypatch.setattr(parts, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(parts, "EVERY", 0.01)
+    monkeypatch.setitem(PARTS, "good", Part("those that pass", given))
+    monkeypatch.setitem(PARTS, "bad", Part("those that fail", given, {"FAILING": "1"}))
+    monkeypatch.setitem(WHOLE, "test", ["good", "bad"])
+    monkeypatch.setattr(sys, "argv", ["parts.py", "test", "--jobs", "1"])
+    assert parts.main() == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "good begins: those that pass"
+    assert "bad begins: those that fail" in lines
+    assert [line.split(":")[0] for line in lines if " passed" in line and " s, " in line] == ["good", "bad"]
+    assert "  ... good collects" in lines
+    assert sum("-m pytest" in line for line in lines) == 1  # how to run the failing one alone
+    assert "     2  not here" in lines
+    assert len([line for line in lines if "test_trial.py::test_" in line and line.startswith("   ")]) == parts.SLOWEST
+    assert lines[-2].endswith("failed: bad")
+    assert lines[-1].startswith("asked: 42 tests; left out: 0. `make test-all` asks the rest")
