@@ -151,6 +151,10 @@ SAMPLE = os.environ.get("JITTOK_TESTS", "") == "sample"
 """As `make test` runs them: of each test, a few of its parameters. `make test-all` runs all of them."""
 KEPT = 2
 """Parameters of a test that a sample keeps; a test with the marker `every_set` keeps all."""
+COSTS = Path(__file__).parent / "run" / "costs.json"
+"""CPU seconds of tests that take more than one, at most; `tests/run/parts.py test-all --costs` writes it."""
+DEAR = 3.0
+"""A sample has one parameter of tests of COSTS, and none of those that take more than this, unless a file has no other."""
 REPORT = os.environ.get("JITTOK_TESTS_REPORT", "")
 """A file to which each test appends a line of JSON: its name, outcome, wall seconds and CPU seconds."""
 MATTERS = ("HYPOTHESIS_PROFILE", "JITTOK_TESTS", "JITTOK_SHARED", "NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT", "NUMBA_OPT",
@@ -158,11 +162,15 @@ MATTERS = ("HYPOTHESIS_PROFILE", "JITTOK_TESTS", "JITTOK_SHARED", "NUMBA_BOUNDSC
 """Variables that may decide whether a test passes."""
 
 
-def sampled(names: Sequence[object]) -> list[bool]:
-    """Which parameters of a test a sample keeps: KEPT of them, evenly spread from the first to the last."""
-    size = len(names)
-    chosen = {k * (size - 1) // (KEPT - 1) for k in range(KEPT)} if size > KEPT else {*range(size)}
+def sampled(size: int, kept: int) -> list[bool]:
+    """Which of the parameters of a test a sample keeps: so many, evenly spread from the first to the last."""
+    chosen = {k * (size - 1) // max(kept - 1, 1) for k in range(kept)} if size > kept else {*range(size)}
     return [place in chosen for place in range(size)]
+
+
+@functools.cache
+def _costs() -> dict[str, float]:
+    return json.loads(COSTS.read_text("utf-8")) if COSTS.exists() else {}
 
 
 def _report(**facts: object) -> None:
@@ -174,22 +182,32 @@ def _report(**facts: object) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before an order is drawn
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     if SAMPLE:
-        tests: dict[str, list[pytest.Item]] = {}
-        for item in items:
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        kept = [item for same in tests.values() for item in _sample(same)]
+        kept = every_test_of_a_sample(items, _costs())
         chosen = {*kept}
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = kept
     return (yield)
 
 
-def _sample(same: list[pytest.Item]) -> list[pytest.Item]:
-    """Those of one test that a sample runs."""
-    if same[0].get_closest_marker("every_set") is not None:
-        return same
-    quick = [item for item in same if item.get_closest_marker("thorough") is None]
-    return [item for item, keep in zip(quick, sampled(quick), strict=True) if keep]
+def every_test_of_a_sample(items: Sequence[pytest.Item], costs: dict[str, float]) -> list[pytest.Item]:
+    """What `make test` runs of these tests."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    dear = {name for name, seconds in costs.items() if seconds > DEAR and name in tests}
+    dear -= {name for name, same in tests.items() if same[0].get_closest_marker("every_set") is not None}
+    for file in {name.partition("::")[0] for name in dear}:
+        of_file = [name for name in tests if name.partition("::")[0] == file]
+        if dear.issuperset(of_file):
+            dear.remove(min(of_file, key=lambda name: costs[name]))
+    kept = []
+    for name, same in tests.items():
+        if same[0].get_closest_marker("every_set") is not None:
+            kept += same
+        elif name not in dear:
+            keep = sampled(len(same), 1 if name in costs else KEPT)
+            kept += [item for item, this in zip(same, keep, strict=True) if this]
+    return kept
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

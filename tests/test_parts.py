@@ -24,8 +24,7 @@ def test_numbers(number):
 @pytest.mark.every_set
 def test_sets(number):
     assert number < 9
-@pytest.mark.thorough
-def test_thorough():
+def test_dear():
     pass
 @pytest.mark.parametrize("text", ["it's", "plain"])
 def test_texts(text):
@@ -76,11 +75,47 @@ def test_a_sample_has_some_parameters_of_each_test_and_every_recorded_set(tmp_pa
     assert done.returncode == 0, done.stdout
     names = sorted(str(row["name"]).rpartition("::")[2] for row in rows[1:])
     sets = [f"test_sets[{k}]" for k in range(9)]
-    assert names == ["test_numbers[0]", "test_numbers[8]", *sets, "test_texts[it's]", "test_texts[plain]"]
-    assert rows[0] == {"total": 13, "left": 8}
+    assert names == ["test_dear", "test_numbers[0]", "test_numbers[8]", *sets, "test_texts[it's]", "test_texts[plain]"]
+    assert rows[0] == {"total": 14, "left": 7}
     assert [row["reason"] for row in rows if row.get("outcome") == "skipped"] == ["Skipped: not here"]
     done, rows = trial(tmp_path, JITTOK_TESTS="")
     assert rows[0] == {"total": 21, "left": 0}
+
+
+class Item:
+    """What `sample` looks at."""
+
+    def __init__(self, nodeid: str, marker: str = "") -> None:
+        self.nodeid, self.marker = nodeid, marker
+
+    def get_closest_marker(self, name: str) -> object:
+        return self.marker == name or None
+
+
+def test_a_sample_leaves_out_what_takes_long_but_no_file(pytestconfig: pytest.Config) -> None:
+    conftest = next(
+        each for each in pytestconfig.pluginmanager.get_plugins() if hasattr(each, "every_test_of_a_sample")
+    )
+    names = [
+        "a.py::quick",
+        "a.py::slow[0]",
+        "a.py::slow[1]",
+        "a.py::dear",
+        "b.py::dear[x]",
+        "b.py::dearer",
+        "c.py::sets[0]",
+    ]
+    items = [Item(name, "every_set" if "sets" in name else "") for name in names]
+    costs = {
+        "a.py::slow": 2.0,
+        "a.py::dear": 9.0,
+        "b.py::dear": 8.0,
+        "b.py::dearer": 9.0,
+        "c.py::sets": 99.0,
+        "gone": 9.0,
+    }
+    found = [item.nodeid for item in conftest.every_test_of_a_sample(items, costs)]
+    assert found == ["a.py::quick", "a.py::slow[0]", "b.py::dear[x]", "c.py::sets[0]"]
 
 
 @pytest.mark.process
@@ -104,8 +139,8 @@ def test_a_run_tells_when_parts_begin_and_end_why_tests_are_skipped_and_what_was
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text("utf-8"))
     monkeypatch.setattr(parts, "LOGS", tmp_path / "logs")
     monkeypatch.setattr(parts, "EVERY", 0.01)
-    monkeypatch.setitem(PARTS, "good", Part("those that pass", given))
-    monkeypatch.setitem(PARTS, "bad", Part("those that fail", given, {"FAILING": "1"}))
+    monkeypatch.setitem(PARTS, "good", Part("those that pass", given, {"JITTOK_TESTS": ""}))
+    monkeypatch.setitem(PARTS, "bad", Part("those that fail", given, {"JITTOK_TESTS": "", "FAILING": "1"}))
     monkeypatch.setitem(WHOLE, "test", ["good", "bad"])
     monkeypatch.setattr(sys, "argv", ["parts.py", "test", "--jobs", "1"])
     assert parts.main() == 1

@@ -20,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / ".venv" / "tests"
+COSTS = ROOT / "tests" / "run" / "costs.json"
 EVERY = 30
 """Seconds between two lines about running parts."""
 SLOWEST = 10
@@ -181,17 +182,30 @@ def summary(ended: list[Running]) -> None:
         say(f"  {row['seconds']:6.1f} ({row['cpu']:.1f})  {row['name']}")
 
 
+def write_costs(ended: list[Running]) -> None:
+    """The tests that take more than a CPU second, compiled and with all parameters, to COSTS. Kernels must be kept."""
+    costs: dict[str, float] = {}
+    for row in (row for part in ended if not part.part.settings for row in part.rows() if "name" in row):
+        name = row["name"].partition("[")[0]
+        costs[name] = max(costs.get(name, 0.0), row["cpu"])
+    dear = {name: round(seconds, 1) for name, seconds in sorted(costs.items()) if seconds > 1}
+    COSTS.write_text(json.dumps(dear, indent=1) + "\n", "utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="+", choices=[*WHOLE, *PARTS], metavar="PART", help=", ".join([*WHOLE, *PARTS]))
     parser.add_argument("--jobs", type=int, default=3, help="parts at a time: some tests wait for other processes")
     parser.add_argument("--order", type=int, default=1, help="seed of the order of tests (default: 1)")
+    parser.add_argument("--costs", action="store_true", help="write tests/run/costs.json, by which make test samples")
     options = parser.parse_args()
     LOGS.mkdir(parents=True, exist_ok=True)
     names = list(dict.fromkeys(name for given in options.parts for name in WHOLE.get(given, [given])))
     begin = time.monotonic()
     ended, failed = run(names, options.jobs, options.order)
     summary(ended)
+    if options.costs and not failed:
+        write_costs(ended)
     heads = [row for part in ended for row in part.rows() if "total" in row]
     asked, left = sum(row["total"] for row in heads), sum(row["left"] for row in heads)
     seconds = time.monotonic() - begin
