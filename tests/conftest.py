@@ -152,9 +152,9 @@ SAMPLE = os.environ.get("JITTOK_TESTS", "") == "sample"
 KEPT = 2
 """Parameters of a test that a sample keeps; a test with the marker `every_set` keeps all."""
 COSTS = Path(__file__).parent / "run" / "costs.json"
-"""CPU seconds of tests that take more than one, at most; `tests/run/parts.py test-all --costs` writes it."""
+"""Most CPU seconds of each test that takes more than one; `tests/run/parts.py test-all --costs` writes it."""
 DEAR = 3.0
-"""A sample has one parameter of tests of COSTS, and none of those that take more than this, unless a file has no other."""
+"""A sample has one parameter of the tests of COSTS, and leaves out those above this, unless a file has no other."""
 REPORT = os.environ.get("JITTOK_TESTS_REPORT", "")
 """A file to which each test appends a line of JSON: its name, outcome, wall seconds and CPU seconds."""
 MATTERS = ("HYPOTHESIS_PROFILE", "JITTOK_TESTS", "JITTOK_SHARED", "NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT", "NUMBA_OPT",
