@@ -29,6 +29,8 @@ CHECKED_AT_ONCE = 1 << 20
 PARSED_AT_ONCE = 1 << 8
 """Lines of JSON between two looks whether they are still wanted."""
 SURROGATE = re.compile("[\ud800-\udfff]")
+LARGE = 16 << 20
+"""Bytes of a range of which no second copy is made: one with a long document."""
 SHOWN = 60
 WIDE = "text in UTF-16 or UTF-32 (a NUL at every second place)"
 
@@ -189,28 +191,42 @@ def _loads(line: bytes) -> Any:
     def refused(name: str) -> None:
         raise ValueError(f"{name} is no JSON")
 
-    row = json.loads(line.decode(), parse_constant=refused)
+    row = json.loads(bytes(line).decode(), parse_constant=refused)
     json.dumps(row, ensure_ascii=False).encode()  # UnicodeEncodeError, a ValueError, for a lone surrogate
     return row
 
 
 def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Stop) -> Texts:
-    block: bytes = raw.payload
-    lines = block.removeprefix(BOM).split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    loads, name = _json(), options.field
+    lines = _split(raw.payload.removeprefix(BOM))
+    loads, name, count = _json(), options.field, len(lines)
     try:
         texts: list[Any] = []
-        for at in range(0, len(lines), PARSED_AT_ONCE):
+        for at in range(0, count, PARSED_AT_ONCE):
             stop.check()
             texts += [loads(line)[name] for line in lines[at : at + PARSED_AT_ONCE]]
         found = list(documents(texts, in_place=True, wide=True)) if kept else []
+        if len(found) != 1 and len(raw.payload) >= LARGE and set(map(type, texts)) == {str}:
+            lines, raw.payload = [], None  # what is parsed need not lie there while it is encoded
         docs = found[0] if len(found) == 1 else _joined([text.encode() for text in texts])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return _json_line_by_line(lines, raw.key.source, options, stop)
-    numbers = np.arange(1, len(lines) + 1)
-    return Texts(docs, np.full(len(lines), raw.key.source), numbers, len(lines))
+        return _json_line_by_line([bytes(line) for line in lines], raw.key.source, options, stop)
+    numbers = np.arange(1, count + 1)
+    return Texts(docs, np.full(count, raw.key.source), numbers, count)
+
+
+def _split(block: bytes) -> list[Any]:
+    """The lines of a block; where they may be long, views of it."""
+    if len(block) < LARGE:
+        lines: list[Any] = block.split(b"\n")
+    else:
+        view, lines, start = memoryview(block), [], 0
+        while (stop := block.find(b"\n", start)) >= 0:
+            lines.append(view[start:stop])
+            start = stop + 1
+        lines.append(view[start:])
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def _json_line_by_line(lines: list[bytes], source: int, options: Options, stop: Stop) -> Texts:

@@ -7,7 +7,7 @@ with them. It takes ten seconds for what they do in a hundredth of one, so it re
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +49,7 @@ class WitnessEncoder(RangeEncoder):
 
     def __call__(self, raw: RawRange, stop: Stop = NEVER) -> Encoded:
         """Read and encode one range on this thread."""
-        encoded = super().__call__(raw, stop)
+        encoded = super().__call__(replace(raw), stop)  # which may let go of what it has read
         if raw.key not in self.keys:
             return encoded
         # read again: few ranges are asked for, and all others need not keep their texts

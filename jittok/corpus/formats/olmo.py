@@ -9,12 +9,16 @@ import io
 import shutil
 import zlib
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from jittok.corpus.formats.base import Block, Format, Lazy, Output, Rows, Shard, Stream
 from jittok.errors import CorpusError
+
+AT_ONCE = 1 << 22
+"""Bytes of rows that are read at once."""
 
 
 class Olmo(Format):
@@ -31,21 +35,34 @@ class Olmo(Format):
         return [self.ids_stream("olmo.npy"), Stream("olmo.rows", 0, self._rows)]
 
     def _rows(self, rows: Rows) -> bytes:
-        text, paths = io.StringIO(newline=""), self.facts.sources
-        write = csv.writer(text).writerow
-        for length, source, line in zip(rows.lengths.tolist(), rows.sources.tolist(), rows.lines.tolist(), strict=True):
-            write((length, f"{name_of(paths[source])}-{line}", paths[source], line))
-        return text.getvalue().encode("utf-8", "surrogateescape")
+        """Rows of the stream, as `csv.writer` writes them, which is asked for each path once."""
+        parts = []
+        borders = np.flatnonzero(np.diff(rows.sources)) + 1
+        for start, stop in pairwise([0, *borders.tolist(), rows.sources.size]):
+            if start == stop:
+                continue
+            path = self.facts.sources[rows.sources[start]]
+            before, after = f",{name_of(path)}-", f",{quoted(path)},"
+            lengths, lines = rows.lengths[start:stop].tolist(), rows.lines[start:stop].tolist()
+            parts += [f"{length}{before}{line}{after}{line}\r\n" for length, line in zip(lengths, lines, strict=True)]
+        return "".join(parts).encode("utf-8", "surrogateescape")
 
     def finish(self, shard: Shard) -> list[Output]:
         """The rows with their places, packed. No time stands in the gzip header, so equal rows are equal bytes."""
-        plain, packed, at = shard.path("olmo.csv"), shard.path("olmo.csv.gz"), 0
-        opening = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}
-        with shard.path("olmo.rows").open(**opening) as rows, plain.open("w", **opening) as out:  # type: ignore[call-overload]
-            write = csv.writer(out).writerow
-            for length, name, path, line in csv.reader(rows):
-                write((at, at + int(length), name, path, line))
-                at += int(length)
+        plain, packed, at, held = shard.path("olmo.csv"), shard.path("olmo.csv.gz"), 0, b""
+        with shard.path("olmo.rows").open("rb") as rows, plain.open("wb") as out:
+            while lines := rows.readlines(AT_ONCE):
+                found = []
+                for given in lines:
+                    line = held + given
+                    if line.count(b'"') & 1:  # a path with a line feed
+                        held = line
+                        continue
+                    length, _, rest = line.partition(b",")
+                    end = at + int(length)
+                    found.append(b"%d,%d,%b" % (at, end, rest))
+                    at, held = end, b""
+                out.writelines(found)
         with (
             plain.open("rb") as source,
             packed.open("wb") as target,
@@ -68,6 +85,14 @@ class Olmo(Format):
         except (EOFError, LookupError, OverflowError, ValueError, csv.Error, gzip.BadGzipFile, zlib.error) as error:
             raise CorpusError(str(rows), str(error), "rows in the form that they were written") from None
         return Block(self.ids_of(path), np.concatenate([np.zeros(1, np.int64), ends]))
+
+
+@lru_cache(4096)
+def quoted(path: str) -> str:
+    """A path as a field of a row."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow((path, ""))
+    return text.getvalue().removesuffix(",\r\n")
 
 
 @lru_cache(4096)
