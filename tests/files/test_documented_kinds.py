@@ -16,7 +16,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "files.md").read_text("utf-8")
 ROWS = [line.split("|")[1:3] for line in TEXT.split("| part of a file |")[1].splitlines()[2:] if line.startswith("|")]
 KERNELS, ENGINES, WORDS, ALL = (
     "kernels",
-    "Python's own engines",
+    "plain Python, text by text",
     "plain Python, word by word",
     "plain Python, all of it",
 )
