@@ -255,7 +255,8 @@ class Encoder:
             if code == OUT_OF_ROOM:
                 workspace.give_fragments(max(need, 2 * workspace.starts.size))
             elif code == OUT_OF_WORK:
-                workspace.special_work = partition.make_work(max(need, 2 * workspace.special_work.keys.size))
+                size = max(need, 2 * workspace.special_work.keys.size)
+                workspace.special_work = partition.make_work(size, size if rule.special.long.count else 0)
             else:
                 raise AssertionError(f"cutting documents around special tokens gave {code}")
 

@@ -18,7 +18,7 @@ from jittok.encode.looked import Look
 from jittok.encode.well_formed import well_formed, well_formed_copies
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
-from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, TEXT_PREFIXED, Failure
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED, Failure
 from jittok.inputs import PADDING, Documents
 from jittok.locks import once
 from jittok.normalize.composed import changed_fragments, nfc_tables
@@ -198,15 +198,18 @@ class PipelineEncoder(Encoder):
         """The fragments of documents first .. last - 1 to the workspace; how many."""
         if workspace.document_ends.size < last - first:
             workspace.give_ends(last - first)
-        kernel, tables = self._cutter(rule, workspace)
         while True:
+            kernel, tables = self._cutter(rule, workspace)
             code = workspace.run(
                 kernel, *tables, docs.data, docs.starts, docs.stops, first, last, rule.before, rule.after,
                 workspace.starts, workspace.stops, workspace.tokens, workspace.document_ends, workspace.report,
             )  # fmt: skip
-            if code != OUT_OF_ROOM:
+            if code == OUT_OF_WORK:
+                workspace.give_long(int(workspace.report[NEED]))
+            elif code == OUT_OF_ROOM:
+                workspace.give_fragments(int(workspace.report[NEED]))
+            else:
                 return int(code)
-            workspace.give_fragments(int(workspace.report[NEED]))
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
         if not self._chooses:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jittok._jit import I32, I64, U8, frozen
 from jittok.encode.general import by_reference
 from jittok.encode.workspace import Workspace
-from jittok.fragments import NEED, OUT_OF_ROOM, PAD, TEXT
+from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK, PAD, TEXT
 from jittok.inputs import Documents
 from jittok.models.ugm.files.clustered import Clustered, clustered_of, write_clusters
 from jittok.models.ugm.files.normalizers import RUNS
@@ -253,9 +253,12 @@ def cut_again(
             cut_leftmost, tokens, no_tokens(), workspace.special_work, texts.data, starts, stops, 0, texts.number,
             NO_IDS, NO_IDS, *found, ends, workspace.report,
         )  # fmt: skip
-        if code != OUT_OF_ROOM:
+        if code == OUT_OF_WORK:
+            workspace.give_long(int(workspace.report[NEED]))
+        elif code == OUT_OF_ROOM:
+            room = int(workspace.report[NEED])
+        else:
             break
-        room = int(workspace.report[NEED])
     ends += np.cumsum(known)
     count = int(ends[-1]) if ends.size else 0
     own = np.zeros(count, np.bool_)

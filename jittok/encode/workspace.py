@@ -139,6 +139,11 @@ class Workspace:
         self.frames.clear()
         self.generation += 1
 
+    def give_long(self, size: int) -> None:
+        """Room for texts of so many bytes in which long special tokens are looked for."""
+        self.special_work = partition.make_work(self.special_work.keys.size, size)
+        self.generation += 1
+
     def shrink(self, most: int) -> None:
         """Let go of arrays of more than `most` elements, so that nothing of a long text stays. Two kinds stay: room for
         ids that was asked for as a bound, because most of its pages were never touched; and work, because its cache
@@ -152,7 +157,7 @@ class Workspace:
             self.recycled.forget()
         if self.starts.size > most:
             self.give_fragments(64)
-        if self.special_work.keys.size > most:
+        if max(self.special_work.keys.size, self.special_work.long.size) > most:
             self.special_work = partition.make_work(64)
         if self.document_ends.size > most:
             self.give_ends(1)

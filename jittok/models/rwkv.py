@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
-from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM
+from jittok._raw import get_i32, window
+from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, Longest, LongestEscaped
 from jittok.pipeline.pipeline import packed
@@ -27,6 +28,8 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
+from jittok.structures.long_keys import LONG, NONE, LongKeys, find_long, long_keys, long_value, open_long
+from jittok.structures.pages import scratch
 from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab.vocab import Vocab
 
@@ -40,12 +43,13 @@ class Arrays(NamedTuple):
 
     trie: DoubleArray  # unescaped token bytes -> id; of equal ones the largest id
     unk_id: int  # may be -1, and is then emitted as -1
+    long: LongKeys  # the long tokens once more
 
 
 class Work(NamedTuple):
-    """RWKV needs no scratch memory."""
+    """Memory of one thread for fragments of up to `longest` bytes."""
 
-    nothing: OutU8  # [0]
+    found: OutI32  # [longest] what long tokens begin at each place; none where there are no long tokens
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
@@ -53,15 +57,20 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     token for each byte."""
     if isinstance(pipeline.model, LongestEscaped):
         data, offsets = _unescaped(pipeline.model_bytes, pipeline.model_offsets)
-        ids = np.arange(offsets.size - 1, dtype=np.int32)
-        return Arrays(build_double_array(data, offsets, ids), pipeline.model.unknown)  # the last of equal keys counts
+        return _arrays(data, offsets, pipeline.model.unknown)
     if not isinstance(pipeline.model, Longest) or pipeline.normalize or pipeline.split:
         return None
     if any(bytes([byte]) not in pipeline.vocabulary for byte in range(256)):
         return None
     data, offsets = packed([text or b"" for text in pipeline.model_tokens])
-    ids = np.arange(offsets.size - 1, dtype=np.int32)
-    return Arrays(build_double_array(data, offsets, ids), NO_TOKEN)
+    return _arrays(data, offsets, NO_TOKEN)
+
+
+def _arrays(data: NDArray[np.uint8], offsets: NDArray[np.int64], unknown: int) -> Arrays:
+    """Of equal texts the last counts."""
+    trie = build_double_array(data, offsets, np.arange(offsets.size - 1, dtype=np.int32))
+    long = np.flatnonzero(np.diff(offsets) > LONG).tolist()
+    return Arrays(trie, unknown, long_keys({data[offsets[k] : offsets[k + 1]].tobytes(): k for k in long}))
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
@@ -76,9 +85,9 @@ def may_part(arrays: Arrays, _size: int) -> bool:
     return not np.any((bytes_[nodes] == SPACE_BYTE) & letters[parent[nodes]])
 
 
-def make_work(_arrays: Arrays, _longest: int) -> Work:
-    """Nothing, for fragments of any length."""
-    return Work(np.empty(0, np.uint8))
+def make_work(arrays: Arrays, longest: int) -> Work:
+    """Memory for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
+    return Work(scratch(longest if arrays.long.count else 0, np.int32))
 
 
 def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -141,7 +150,7 @@ def _control(byte: int) -> int:
 @kernel
 def encode_fragments(
     arrays: Arrays,
-    work: Work,  # noqa: ARG001  the protocol of all models
+    work: Work,
     data: U8,
     starts: I64,
     stops: I64,
@@ -153,11 +162,15 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, NO_TOKEN_ON_PATH. Cost: bytes times the longest path in the trie."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, NO_TOKEN_ON_PATH. Cost: linear in bytes (`long_keys`)."""
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:
-            count = encode_span(arrays, data, wide(starts[k]), wide(stops[k]), ids, count, report)
+            start, stop = wide(starts[k]), wide(stops[k])
+            if arrays.long.count == 0 or stop - start <= LONG:
+                count = encode_span(arrays, data, start, stop, ids, count, report)
+            else:
+                count = _encode_long(arrays, work, data, start, stop, ids, count, report)
             if count < 0:
                 return count
         elif count < ids.size:
@@ -178,18 +191,53 @@ def encode_span(arrays: Arrays, data: U8, start: int, stop: int, ids: OutI32, co
         return OUT_OF_ROOM
     i = start
     while i < stop:
-        node, found, end, j = ROOT, NO_VALUE, i, i
-        while j < stop:
-            node = child(arrays.trie, node, wide(data[j]))
-            if node == NO_NODE:
-                break
-            j += 1
-            value = value_at(arrays.trie, node)
-            if value != NO_VALUE:
-                found, end = value, j
-        if j == i:  # no token begins with this byte
-            found, end = arrays.unk_id, i + 1
-        elif found == NO_VALUE:
+        found, end = _longest(arrays, data, i, stop)
+        if found == NO_VALUE:
+            report[OFFSET], report[FOUND] = i, wide(data[i])
+            return NO_TOKEN_ON_PATH
+        ids[count] = found
+        count, i = count + 1, end
+    return count
+
+
+@helper
+def _longest(arrays: Arrays, data: U8, i: int, stop: int) -> tuple[int, int]:
+    """(the longest token that data[i:stop] begins with, where it ends). NO_VALUE where a token begins with the byte,
+    but none is there."""
+    node, found, end, j = ROOT, NO_VALUE, i, i
+    while j < stop:
+        node = child(arrays.trie, node, wide(data[j]))
+        if node == NO_NODE:
+            break
+        j += 1
+        value = value_at(arrays.trie, node)
+        if value != NO_VALUE:
+            found, end = value, j
+    return (arrays.unk_id, i + 1) if j == i else (found, end)  # no token begins with this byte
+
+
+@helper
+def _encode_long(
+    arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
+) -> int:
+    """The same as `encode_span` where walks of more than LONG bytes would be possible: they are not walked."""
+    if stop - start > work.found.size:
+        report[NEED] = stop - start
+        return OUT_OF_WORK
+    if count + stop - start > ids.size:
+        report[NEED] = stop - start
+        return OUT_OF_ROOM
+    long, places = open_long(arrays.long), window(work.found)
+    find_long(long, window(data), start, stop, places, 0)
+    i = start
+    while i < stop:
+        node = get_i32(places, i - start)
+        if node == NONE:
+            found, end = _longest(arrays, data, i, min(i + LONG, stop))
+        else:
+            found, size = long_value(long, node)
+            end = i + size
+        if found == NO_VALUE:
             report[OFFSET], report[FOUND] = i, wide(data[i])
             return NO_TOKEN_ON_PATH
         ids[count] = found

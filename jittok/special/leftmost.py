@@ -16,16 +16,17 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
 from jittok._raw import Window, get_i32, get_u8, put_i32, put_i64, window
-from jittok.fragments import NEED, OUT_OF_ROOM, TEXT_PREFIXED
+from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
 from jittok.special.partition import Work
-from jittok.special.search import SearchWindow, next_occurrence
+from jittok.special.search import SearchWindow, know_long, next_occurrence
 from jittok.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.structures.double_array import NO_VALUE
+from jittok.structures.long_keys import open_long
 from jittok.structures.sequences import open_sequences
 from jittok.structures.utf8 import decode
 from jittok.structures.white import white_before, white_behind
 
-NO_ROOM = -1
+NO_ROOM, NO_WORK = -1, -2
 AHEAD = 8
 """Fragments that one token may need room for."""
 
@@ -49,12 +50,14 @@ def put_fragment(out: Output, at: int, start: int, stop: int, token: int) -> int
 
 
 @helper
-def open_search(special: SpecialTokens, work: Work, data: U8) -> SearchWindow:
-    """Windows onto the tokens that are looked for, and the text."""
+def open_search(special: SpecialTokens, work: Work, data: U8, second: bool) -> SearchWindow:
+    """Windows onto the tokens that are looked for, and the text. second: what long tokens begin where is kept apart."""
     return SearchWindow(
         window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
         window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
         window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
+        open_long(special.long), window(work.later) if second else window(work.long), work.long.size,
+        window(work.begun), 1 if second else 0,
     )  # fmt: skip
 
 
@@ -77,7 +80,9 @@ def _beside_word(special: SpecialTokens, data: U8, start: int, begin: int, end: 
 
 @helper
 def _cut_later(special: SpecialTokens, data: U8, w: SearchWindow, out: Output, at: int, start: int, stop: int) -> int:
-    """The fragments of a text by the second search; their number, or NO_ROOM."""
+    """The fragments of a text by the second search; their number, NO_ROOM or NO_WORK."""
+    if not know_long(w, start, stop):
+        return NO_WORK
     done, i = start, start
     block, mask = start - 64, np.uint64(0)
     while special.ids.size > 0 and i < stop:
@@ -119,10 +124,10 @@ def cut_leftmost(
     out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
     ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
 
-    Returns the number of fragments, or OUT_OF_ROOM with more room in report[NEED]. Linear in bytes times the length of
-    the longest token, which is walked at every place that begins like it.
+    Returns the number of fragments, OUT_OF_ROOM with more room in report[NEED], or OUT_OF_WORK with the bytes of a text
+    for `make_work` there. Linear in bytes.
     """
-    w, inner = open_search(raw, work, data), open_search(later, work, data)
+    w, inner = open_search(raw, work, data, False), open_search(later, work, data, True)
     out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
     report[NEED] = 2 * out.room + before.size + after.size + AHEAD
     at = 0
@@ -132,6 +137,9 @@ def cut_leftmost(
             return OUT_OF_ROOM
         for k in range(before.size):
             at = put_fragment(out, at, start, start, before[k])
+        if not know_long(w, start, stop):
+            report[NEED] = stop - start
+            return OUT_OF_WORK
         done, i = start, start
         block, mask = start - 64, np.uint64(0)
         while raw.ids.size > 0 and i < stop:
@@ -149,6 +157,9 @@ def cut_leftmost(
                 end = white_behind(w.data, end, stop)
             if done < begin:
                 at = _cut_later(later, data, inner, out, at, done, begin)
+            if at == NO_WORK:
+                report[NEED] = stop - start
+                return OUT_OF_WORK
             if at == NO_ROOM or at + AHEAD > out.room:
                 return OUT_OF_ROOM
             if begin < end:
@@ -156,6 +167,9 @@ def cut_leftmost(
             done = end
         if done < stop:
             at = _cut_later(later, data, inner, out, at, done, stop)
+        if at == NO_WORK:
+            report[NEED] = stop - start
+            return OUT_OF_WORK
         if at == NO_ROOM or at + after.size + AHEAD > out.room:
             return OUT_OF_ROOM
         for k in range(after.size):

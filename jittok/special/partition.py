@@ -16,9 +16,10 @@ import numpy as np
 from jittok._jit import I64, U8, OutI32, OutI64, helper, inlined, kernel
 from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, put_i64, window
 from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
-from jittok.special.search import SearchWindow, is_alone, longest_of_run, next_occurrence, run_end
+from jittok.special.search import SearchWindow, is_alone, know_long, longest_of_run, next_occurrence, run_end
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
+from jittok.structures.long_keys import LONG, NONE, long_value, next_long, open_long
 from jittok.structures.sequences import open_sequences
 
 FREE, STRIPPED = -1, -2
@@ -29,16 +30,23 @@ PLACE_MASK = (1 << RANK_SHIFT) - 1
 
 
 class Work(NamedTuple):
-    """Scratch of one thread, for clusters of up to keys.size occurrences in owners.size bytes."""
+    """Scratch of one thread, for clusters of up to keys.size occurrences in owners.size bytes, and for texts of up to
+    long.size bytes where long tokens are looked for."""
 
     keys: OutI64  # [occurrences]
     heap: OutI64  # [occurrences]
     owners: OutI32  # [bytes]
+    long: OutI32  # [bytes] what long tokens begin at each place, see `structures.long_keys`
+    later: OutI32  # [as many] the same of a second search
+    begun: OutI64  # [2] where the texts begin that these are about
 
 
-def make_work(size: int) -> Work:
-    """Scratch for clusters of up to `size` bytes."""
-    return Work(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32))
+def make_work(size: int, long: int = 0) -> Work:
+    """Scratch for clusters of up to `size` bytes, and texts of up to `long` bytes in which long tokens may be."""
+    return Work(
+        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32), np.empty(long, np.int32),
+        np.empty(long, np.int32), np.zeros(2, np.int64),
+    )  # fmt: skip
 
 
 class _Output(NamedTuple):
@@ -61,8 +69,16 @@ def _longest_free(w: SearchWindow, at: int, length: int, offset: int) -> int:
 
     owners[offset] belongs to data[at], and the cluster reaches to data[at + length - 1].
     """
-    node, rank = ROOT, NO_VALUE
-    for i in range(length - 1):
+    node, rank, last = ROOT, NO_VALUE, length - 1
+    if w.long.count != 0 and length > LONG:
+        long = get_i32(w.long_at, at - get_i64(w.begun, w.slot))
+        while long != NONE:
+            rank, size = long_value(w.long, long)
+            if size < length and get_i32(w.owners, offset + size - 1) == FREE:
+                return rank
+            long = next_long(w.long, long)
+        rank, last = NO_VALUE, min(last, LONG)
+    for i in range(last):
         place = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, at + i)
         if get_i32(w.units, UNIT * place + PARENT) != node:
             break
@@ -237,18 +253,22 @@ def cut_documents(
 
     Returns the number of fragments, or OUT_OF_ROOM, OUT_OF_WORK with report[NEED] of entries that are enough to come
     past document report[FRAGMENT]'s trouble. Linear in bytes but for occurrences that overlap in no order, which are
-    sorted, and for the length of the longest token, which is walked at every place that begins like it.
+    sorted.
     """
     w = SearchWindow(
         window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
         window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
         window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
+        open_long(special.long), window(work.long), work.long.size, window(work.begun), 0,
     )  # fmt: skip
     out = _Output(window(out_starts), window(out_stops), window(out_tokens))
     room, at = out_starts.size, 0
     for document in range(first, last):
         start, stop = starts[document], stops[document]
         report[FRAGMENT] = document
+        if not know_long(w, start, stop):
+            report[NEED] = stop - start
+            return OUT_OF_WORK
         if at + 3 > room:
             report[NEED] = at + 3
             return OUT_OF_ROOM

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import helper, inlined
-from jittok._raw import Window, equal_mask, get_i32, get_u8, trailing_zeros
+from jittok._raw import Window, equal_mask, get_i32, get_i64, get_u8, put_i64, trailing_zeros
 from jittok.structures.ahead import expect_text
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
+from jittok.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value
 from jittok.structures.sequences import BLOCK, SequenceWindow, ones_begin, threes_begin, twos_begin
 
 
@@ -31,6 +32,11 @@ class SearchWindow(NamedTuple):
     keys: Window
     heap: Window
     owners: Window
+    long: LongWindow
+    long_at: Window  # what long tokens begin at each place of the text that is searched
+    long_room: int
+    begun: Window  # where that text begins, at `slot`
+    slot: int
 
 
 @helper
@@ -57,10 +63,28 @@ def longest_of_run(w: SearchWindow, byte: int, size: int) -> int:
 
 
 @helper
+def know_long(w: SearchWindow, start: int, stop: int) -> bool:
+    """Find what long tokens begin in data[start:stop], which is searched next; False if there is no room."""
+    if w.long.count == 0 or stop - start <= LONG:
+        return True
+    if stop - start > w.long_room:
+        return False
+    put_i64(w.begun, w.slot, start)
+    find_long(w.long, w.data, start, stop, w.long_at, 0)
+    return True
+
+
+@helper
 def _longest(w: SearchWindow, at: int, stop: int) -> int:
-    """Rank of the longest admitted token at data[at:stop], or NO_VALUE. Linear in its length."""
-    node, rank = ROOT, NO_VALUE
-    for i in range(at, stop):
+    """Rank of the longest admitted token at data[at:stop], or NO_VALUE, in LONG steps at most. `know_long` has seen the
+    text up to `stop`."""
+    node, rank, end = ROOT, NO_VALUE, stop
+    if w.long.count != 0 and stop - at > LONG:
+        long = get_i32(w.long_at, at - get_i64(w.begun, w.slot))
+        if long != NONE:
+            return long_value(w.long, long)[0]
+        end = at + LONG
+    for i in range(at, end):
         place = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, i)  # inside by the invariant of DoubleArray
         if get_i32(w.units, UNIT * place + PARENT) != node:
             break

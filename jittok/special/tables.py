@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, frozen
 from jittok.structures.double_array import NO_VALUE, DoubleArray, build_double_array
+from jittok.structures.long_keys import LongKeys, long_keys
 from jittok.structures.sequences import Sequences, make_sequences
 from jittok.unicode.libraries import ranges
 from jittok.unicode.tables import UNICODE_SIZE
@@ -42,6 +43,7 @@ class SpecialTokens(NamedTuple):
     lengths: I32  # [ranks] bytes
     strips: U8  # [ranks] STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD; if one is that, then `word_bits`
     any_strips: int  # whether one of them strips
+    long: LongKeys  # the long tokens once more
 
 
 def compile_special(vocab: Vocab, parse_special: bool) -> SpecialTokens:
@@ -84,6 +86,7 @@ def tables_of(texts: list[bytes], ids: NDArray[Any], strips: NDArray[Any]) -> Sp
         frozen(lengths, np.int32),
         frozen(np.append(strips, word_bits()) if (strips & ONLY_WORD).any() else strips, np.uint8),
         int(strips.any()),
+        long_keys({text: rank for rank, text in enumerate(texts)}),
     )
 
 

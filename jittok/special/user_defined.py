@@ -10,12 +10,12 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, kernel
 from jittok._raw import get_i32, window
-from jittok.fragments import NEED, OUT_OF_ROOM, TEXT, TEXT_PREFIXED
+from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT, TEXT_PREFIXED
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BPE, USER, Pieces
 from jittok.special.leftmost import Output, open_search, put_fragment
 from jittok.special.partition import Work
-from jittok.special.search import next_occurrence
+from jittok.special.search import know_long, next_occurrence
 from jittok.special.tables import SpecialTokens
 from jittok.structures.double_array import NO_VALUE
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
@@ -33,9 +33,10 @@ def cut_user_defined(
     out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
     ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
 
-    Returns the number of fragments, or OUT_OF_ROOM with more room in report[NEED].
+    Returns the number of fragments, OUT_OF_ROOM with more room in report[NEED], or OUT_OF_WORK with the bytes of a text
+    for `make_work` there.
     """
-    w = open_search(pieces, work, data)
+    w = open_search(pieces, work, data, False)
     out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
     spare = before.size + after.size + alone.size + 2
     report[NEED] = 2 * out.room + spare
@@ -46,6 +47,9 @@ def cut_user_defined(
             return OUT_OF_ROOM
         for k in range(before.size):
             at = put_fragment(out, at, start, start, before[k])
+        if not know_long(w, start, stop):
+            report[NEED] = stop - start
+            return OUT_OF_WORK
         done, i = start, start
         block, mask = start - 64, np.uint64(0)
         while pieces.ids.size > 0 and i < stop:

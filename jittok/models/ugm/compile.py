@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import F32, U8, OutF64, OutU8, OutU64, frozen
+from jittok._jit import F32, U8, OutF64, OutI32, OutU8, OutU64, frozen
 from jittok.models.ugm.rules import Lattice, Texts, span_rules
 from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
 from jittok.normalize.spaces import SpaceRules, space_rules
@@ -24,6 +24,7 @@ from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import SpanRules
 from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.structures.long_keys import LONG, LongKeys, long_keys
 from jittok.structures.pages import scratch
 from jittok.unicode.characters import SPACE_BYTE
 
@@ -54,6 +55,7 @@ class Arrays(NamedTuple):
     room_per_byte: int  # ids that one byte of a text may become
     shortest: int  # Vocab.shortest_utf8
     longest: int  # bytes of the longest token in the trie
+    long: LongKeys  # the long tokens of the trie once more
 
 
 class Work(NamedTuple):
@@ -62,6 +64,7 @@ class Work(NamedTuple):
     text: OutU8  # [GROWTH * longest + ROOM] normalized text
     sums: OutF64  # [that + 1] best sum of scores up to each place of `text`
     arcs: OutU64  # [that + 1] last token on the way there << 32 | where this token starts; the bit `common.MARK` is 0
+    found: OutI32  # [as `text`] what long tokens begin at each place; none where there are no long tokens
     spans: SpanWork
 
 
@@ -109,7 +112,16 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
         _room_per_byte(keys, lattice.texts, user_texts),
         int(squeeze.shortest),
         int(np.max(np.diff(lattice.texts.offsets), initial=0)),
+        _long_ones(lattice.texts, np.flatnonzero(usable), scores[usable]),
     )
+
+
+def _long_ones(texts: Texts, ids: NDArray[np.int64], scores: NDArray[np.float32]) -> LongKeys:
+    found, own = dict[bytes, int](), dict[bytes, float]()
+    for k in np.flatnonzero(np.diff(texts.offsets) > LONG).tolist():
+        text = texts.data[texts.offsets[k] : texts.offsets[k + 1]].tobytes()
+        found[text], own[text] = int(ids[k]), float(scores[k])
+    return long_keys(found, own)
 
 
 def may_part(arrays: Arrays, size: int) -> bool:
@@ -166,20 +178,20 @@ def _trie(pipeline: Pipeline, chosen: NDArray[np.bool_], scores: NDArray[np.floa
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
     """Memory of one thread for fragments of up to `longest` bytes, if they do not grow more than GROWTH times."""
-    return Work(*_scratch(longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
+    return Work(*_scratch(arrays, longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
     """The same memory for longer fragments: what the cache holds stays."""
-    del arrays
-    return Work(*_scratch(longest), regrow_span_work(work.spans, longest))
+    return Work(*_scratch(arrays, longest), regrow_span_work(work.spans, longest))
 
 
-def _scratch(longest: int) -> tuple[OutU8, OutF64, OutU64]:
+def _scratch(arrays: Arrays, longest: int) -> tuple[OutU8, OutF64, OutU64, OutI32]:
     """Pages that no text needs are never touched."""
     room = GROWTH * longest + ROOM
     return (
         scratch(room, np.uint8),
         scratch(room + 1, np.float64),
         np.zeros(room + 1, np.uint64),
+        scratch(room if arrays.long.count else 0, np.int32),
     )

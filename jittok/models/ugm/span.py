@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import helper
+from jittok._jit import helper, inlined
 from jittok._raw import (
     Window,
     get_f32,
@@ -30,6 +30,16 @@ from jittok.piece_cache.run_loop import SEPARATE
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
+from jittok.structures.long_keys import (
+    LONG,
+    NONE,
+    LongWindow,
+    find_long,
+    long_score,
+    long_value,
+    next_long,
+    open_long,
+)
 from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
@@ -59,6 +69,8 @@ class SpanModel(NamedTuple):
     sums: Window
     arcs: Window
     longest: int
+    long: LongWindow
+    found: Window
 
 
 @helper
@@ -83,6 +95,8 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
         window(work.sums),
         window(work.arcs),
         arrays.longest,
+        open_long(arrays.long),
+        window(work.found),
     )
 
 
@@ -233,13 +247,16 @@ def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
     """
     begin, known_to, p, decided, total = 0, 0, 0, 0, 0.0
     reach = max(model.longest, MOST_CHARACTER)
-    stop = size if last else size - reach
+    stop, most = size if last else size - reach, max(SUMS_KEPT, reach)
+    apart = model.long.count != 0 and size > LONG
+    if apart:
+        find_long(model.long, model.text, 0, size, model.found, 0)
     while p < stop:
-        until = min(begin + SUMS_KEPT, stop)
+        until = min(begin + most, stop)
         for k in range(known_to + 1, min(until + reach, size) + 1):
             put_f64(model.sums, k - begin, LOWEST)
         known_to = min(until + reach, size)
-        p = _walk(model, size, begin, p, until)
+        p = _walk_apart(model, size, begin, p, until) if apart else _walk(model, size, begin, p, until)
         if not last:
             common = common_place(model.sums, model.arcs, begin, p, known_to)
             if common > 0:
@@ -256,30 +273,52 @@ def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
 
     A node without a token has the score -inf, so the comparison needs no branch of its own.
     """
-    text, sums, arcs = model.text, model.sums, model.arcs
     while p < until:
-        after = min(p + lead_length(get_u8(text, p)), size)
-        here, known, node, end = get_f64(sums, p - begin), NO_VALUE, ROOT, p
-        while end < size:
-            place = get_i32(model.units, UNIT * node + BASE) ^ get_u8(text, end)
-            if get_i32(model.units, UNIT * place + PARENT) != node:
-                break
-            node = place
-            end += 1
-            token = get_i32(model.units, UNIT * node + TOKEN)
-            total, old = here + get_f32(model.scores, UNIT * node + SCORE), get_f64(sums, end - begin)
-            better = total > old
-            arc = np.uint64(token & 0xFFFFFFFF) << _32 | np.uint64(p)
-            put_f64(sums, end - begin, total if better else old)
-            put_u64(arcs, end, arc if better else get_u64(arcs, end))
-            known = token if end == after else known
-        if known == NO_VALUE:
-            total = here + model.unk_score
-            if total > get_f64(sums, after - begin):
-                put_f64(sums, after - begin, total)
-                put_u64(arcs, after, np.uint64(model.unk_id & 0xFFFFFFFF) << _32 | np.uint64(p))
-        p = after
+        p = _go_on(model, size, size, begin, p)
     return p
+
+
+@helper
+def _walk_apart(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
+    """The same where long tokens are known: walks end after LONG bytes."""
+    while p < until:
+        node, here = get_i32(model.found, p), get_f64(model.sums, p - begin)
+        while node != NONE:
+            token, length = long_value(model.long, node)
+            total, end = here + long_score(model.long, node), p + length
+            if total > get_f64(model.sums, end - begin):
+                put_f64(model.sums, end - begin, total)
+                put_u64(model.arcs, end, np.uint64(token & 0xFFFFFFFF) << _32 | np.uint64(p))
+            node = next_long(model.long, node)
+        p = _go_on(model, size, min(p + LONG, size), begin, p)
+    return p
+
+
+@inlined
+def _go_on(model: SpanModel, size: int, stop: int, begin: int, p: int) -> int:
+    """Go on from place p by the tokens that end at `stop` or before it; the next place."""
+    text, sums, arcs = model.text, model.sums, model.arcs
+    after = min(p + lead_length(get_u8(text, p)), size)
+    here, known, node, end = get_f64(sums, p - begin), NO_VALUE, ROOT, p
+    while end < stop:
+        place = get_i32(model.units, UNIT * node + BASE) ^ get_u8(text, end)
+        if get_i32(model.units, UNIT * place + PARENT) != node:
+            break
+        node = place
+        end += 1
+        token = get_i32(model.units, UNIT * node + TOKEN)
+        total, old = here + get_f32(model.scores, UNIT * node + SCORE), get_f64(sums, end - begin)
+        better = total > old
+        arc = np.uint64(token & 0xFFFFFFFF) << _32 | np.uint64(p)
+        put_f64(sums, end - begin, total if better else old)
+        put_u64(arcs, end, arc if better else get_u64(arcs, end))
+        known = token if end == after else known
+    if known == NO_VALUE:
+        total = here + model.unk_score
+        if total > get_f64(sums, after - begin):
+            put_f64(sums, after - begin, total)
+            put_u64(arcs, after, np.uint64(model.unk_id & 0xFFFFFFFF) << _32 | np.uint64(p))
+    return after
 
 
 @helper

@@ -26,6 +26,7 @@ from jittok.normalize.spaces import OUTSIDE as OUTSIDE_WORD
 from jittok.normalize.spaces import put_byte, put_space
 from jittok.normalize.xcda import OUTSIDE, longest_key
 from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, score_at, value_at
+from jittok.structures.long_keys import LONG, NONE, find_long, long_score, long_value, next_long, open_long
 from jittok.structures.utf8 import lead_length, well_formed
 
 AT_ONCE = 1 << 15
@@ -132,8 +133,10 @@ def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> tuple[int, f
     begin, known_to, p, decided, total = wide(0), wide(0), wide(0), wide(0), 0.0
     reach = max(arrays.longest, MOST_CHARACTER)
     stop = size if last else size - reach  # no token from a place before it ends behind the text
+    if arrays.long.count != 0 and size > LONG:
+        find_long(open_long(arrays.long), window(work.text), 0, size, window(work.found), 0)
     while p < stop:
-        until = min(begin + SUMS_KEPT, stop)
+        until = min(begin + max(SUMS_KEPT, reach), stop)
         for k in range(known_to + 1, min(until + reach, size) + 1):
             work.sums[k - begin], work.arcs[k] = LOWEST, _arc(arrays.unk_id, 0)
         known_to = min(until + reach, size)
@@ -153,8 +156,11 @@ def _walk(arrays: Arrays, work: Work, size: int, begin: int, p: int, until: int)
     """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
     while p < until:
         after = min(p + lead_length(wide(work.text[p])), size)
-        here, whole, node = float(work.sums[p - begin]), False, ROOT
-        for end in range(p + 1, size + 1):
+        here, whole, node, stop = float(work.sums[p - begin]), False, ROOT, size
+        if arrays.long.count != 0 and size > LONG:
+            stop = min(p + LONG, size)
+            _challenge_long(arrays, work, p, begin, here)
+        for end in range(p + 1, stop + 1):
             node = child(arrays.trie, node, wide(work.text[end - 1]))
             if node == NO_NODE:
                 break
@@ -166,6 +172,17 @@ def _walk(arrays: Arrays, work: Work, size: int, begin: int, p: int, until: int)
             _challenge(work, arrays.unk_id, p, after, begin, here + arrays.unk_score)
         p = after
     return p
+
+
+@helper
+def _challenge_long(arrays: Arrays, work: Work, p: int, begin: int, here: float) -> None:
+    """The long tokens that begin at p."""
+    long = open_long(arrays.long)
+    node = wide(work.found[p])
+    while node != NONE:
+        token, length = long_value(long, node)
+        _challenge(work, token, p, p + length, begin, here + long_score(long, node))
+        node = next_long(long, node)
 
 
 @helper

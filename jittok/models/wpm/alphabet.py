@@ -17,6 +17,7 @@ from jittok._jit import I32, U8, U64, frozen
 from jittok.pretokenize.classes import shared_rows
 from jittok.safe_cuts.rules import characters
 from jittok.structures.double_array import BASE, NO_NODE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, build_double_array
+from jittok.structures.long_keys import LONG, LongKeys, long_keys
 from jittok.unicode.characters import SPACE_MARK_CODE
 from jittok.unicode.tables import UNICODE_SIZE
 
@@ -74,10 +75,17 @@ class Alphabet(NamedTuple):
     marker_node: int  # the node of U+2581, or NO_NODE
     marker_value: int  # the token that is U+2581, or NO_VALUE
     several: U8  # of characters that become several: how many bytes, how many characters, then the bytes
+    long: LongKeys  # the long tokens once more
 
 
 NO_ALPHABET = Alphabet(
-    frozen([0], np.uint64), frozen([0], np.int32), frozen([0], np.int32), NO_NODE, NO_VALUE, frozen([0], np.uint8)
+    frozen([0], np.uint64),
+    frozen([0], np.int32),
+    frozen([0], np.int32),
+    NO_NODE,
+    NO_VALUE,
+    frozen([0], np.uint8),
+    long_keys({}),
 )
 """Of a vocabulary that has none; nothing is looked up in it."""
 
@@ -123,7 +131,14 @@ def build_alphabet(
         node,
         value,
         images,
+        long_keys(_long_ones(data, offsets, ids)),
     )
+
+
+def _long_ones(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> dict[bytes, int]:
+    """The codes of long tokens; of equal ones the last counts."""
+    long = np.flatnonzero(np.diff(offsets) > LONG).tolist()
+    return {data[offsets[k] : offsets[k + 1]].tobytes(): int(ids[k]) for k in long}
 
 
 def _code_points(keys: Keys) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, U8, OutI64, OutU8, frozen, kernel, wide
+from jittok._jit import I32, U8, OutI32, OutI64, OutU8, frozen, kernel, wide
 from jittok.models.wpm.alphabet import (
     ALONE,
     BLANK,
@@ -88,6 +88,7 @@ class Work(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
     word: OutU8  # [CODED * longest + 16] the normalized word: in the alphabet, or in UTF-8 behind U+2581
+    found: OutI32  # [as many] what long tokens begin at each place of it; none where there are no long tokens
     spans: SpanWork
 
 
@@ -201,13 +202,14 @@ def span_rules(kinds: NDArray[np.uint8]) -> cuts.SpanRules:
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
     """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
-    return Work(_word(longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
+    return _work(arrays, longest, make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
-def regrow(_arrays: Arrays, work: Work, longest: int) -> Work:
+def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
     """The same memory for longer fragments: what the cache holds stays."""
-    return Work(_word(longest), regrow_span_work(work.spans, longest))
+    return _work(arrays, longest, regrow_span_work(work.spans, longest))
 
 
-def _word(longest: int) -> NDArray[np.uint8]:
-    return scratch(CODED * longest + 16, np.uint8)
+def _work(arrays: Arrays, longest: int, spans: SpanWork) -> Work:
+    room = CODED * longest + 16
+    return Work(scratch(room, np.uint8), scratch(room if arrays.alphabet.long.count else 0, np.int32), spans)

@@ -22,7 +22,7 @@ def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
     spans = open_span_work(work.spans, model.rules, NO_BLANK, tokens, ends, model.cut_limit)
     return Spans(
         spans,
-        open_span_model(model.alphabet, model.unk_id, model.longest, work.word),
+        open_span_model(model.alphabet, model.unk_id, model.longest, work.word, work.found),
         model.room_per_byte,
         model.cut_limit,
     )

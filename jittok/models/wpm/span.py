@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutU8, helper
+from jittok._jit import OutI32, OutU8, helper
 from jittok._raw import Window, get_i32, get_u8, get_u64, put_i32, put_u8, window
 from jittok.models.wpm.alphabet import CODE, ENDS, LENGTH_BIT, NODE_BITS, ODD, SEVERAL, UNKNOWN, Alphabet
 from jittok.piece_cache.tables import SHORT
 from jittok.structures.double_array import NO_NODE, ROOT
+from jittok.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value, open_long
 from jittok.unicode.characters import SPACE_BYTE
 
 NODE, VALUE = np.uint64((1 << NODE_BITS) - 1), np.uint64(2 * NODE_BITS)
@@ -31,6 +32,8 @@ class SpanModel(NamedTuple):
     longest: int
     word: Window
     several: Window
+    long: LongWindow
+    found: Window
 
 
 ODD_TEXT = -17
@@ -38,7 +41,7 @@ ODD_TEXT = -17
 
 
 @helper
-def open_span_model(own: Alphabet, unk_id: int, longest: int, word: OutU8) -> SpanModel:
+def open_span_model(own: Alphabet, unk_id: int, longest: int, word: OutU8, found: OutI32) -> SpanModel:
     """Windows onto the arrays."""
     return SpanModel(
         window(own.units),
@@ -50,6 +53,8 @@ def open_span_model(own: Alphabet, unk_id: int, longest: int, word: OutU8) -> Sp
         longest,
         window(word),
         window(own.several),
+        open_long(own.long),
+        window(found),
     )
 
 
@@ -156,6 +161,8 @@ def encode_known(model: SpanModel, size: int, unknown: int, ids: Window, count: 
     if unknown != 0:
         put_i32(ids, count, model.unk_id)
         return count + 1
+    if model.long.count != 0 and size > LONG:
+        return _encode_apart(model, size, ids, count)
     return _encode_word(model, size, ids, count)
 
 
@@ -186,3 +193,35 @@ def _encode_word(model: SpanModel, size: int, ids: Window, count: int) -> int:
             return at
         node, found, j = ROOT, 0, end
         unit = get_u64(model.units, ROOT)
+
+
+@helper
+def _encode_apart(model: SpanModel, size: int, ids: Window, count: int) -> int:
+    """The same where long tokens are known: but for the first token, walks end after LONG bytes."""
+    find_long(model.long, model.word, 0, size, model.found, 0)
+    at, node, found, end, j, stop = count, max(model.marker_node, ROOT), model.marker_value + 1, 0, 0, size
+    if model.marker_node == NO_NODE:  # no token begins with U+2581
+        j = size
+    while True:
+        unit = get_u64(model.units, node)
+        while j < stop:
+            place = np.int64(unit & NODE) ^ get_u8(model.word, j)
+            next_ = get_u64(model.units, place)
+            if np.int64(next_ >> _PARENT & NODE) != node:
+                break
+            node, unit = place, next_
+            j += 1
+            value = np.int64(unit >> VALUE)
+            found, end = value if value != 0 else found, j if value != 0 else end
+        if found == 0:
+            put_i32(ids, count, model.unk_id)
+            return count + 1
+        put_i32(ids, at, found - 1)
+        at += 1
+        if end == size:
+            return at
+        node, found, j, stop = ROOT, 0, end, min(end + LONG, size)
+        long = get_i32(model.found, end)
+        if long != NONE:
+            token, length = long_value(model.long, long)
+            found, end, stop = token + 1, end + length, j

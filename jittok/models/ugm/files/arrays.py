@@ -14,6 +14,7 @@ from jittok.normalize.xcda import Charsmap
 from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER, SpanRules
 from jittok.structures.double_array import DoubleArray
+from jittok.structures.long_keys import LongKeys
 from jittok.structures.pages import in_huge_pages, scratch
 
 F64 = Annotated[NDArray[np.float64], ("f8", "in")]
@@ -68,6 +69,7 @@ class Arrays(NamedTuple):
     first_span: int  # what stands in front of the first span of a fragment, see `piece_cache.run_loop`
     room_per_byte: int  # ids that one byte of a text may become
     longest: int  # bytes of the longest token
+    long: LongKeys  # the long tokens once more
     near: float  # times the characters of a span: sums that differ by less may be exchanged by rounding
     most_sum: float  # of sentencepiece's models: sums of a text up to which no place beside its path is reset
 
@@ -86,20 +88,20 @@ class Work(NamedTuple):
     )
     doubt_ids: OutI32  # [DOUBT_IDS << DOUBT_BITS]
     found: OutI32  # [matches.ROOM] tokens at the next places
+    long: OutI32  # [GROWTH * longest + ROOM] what long tokens begin at each place; none where there are no long tokens
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
     """Memory of one thread for fragments of up to `longest` bytes, if they do not grow more than GROWTH times."""
-    return _work(longest, make_span_work(longest, arrays.literal, cache_bytes, chunk))
+    return _work(arrays, longest, make_span_work(longest, arrays.literal, cache_bytes, chunk))
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
     """The same memory for longer fragments: what the cache holds stays."""
-    del arrays
-    return _work(longest, regrow_span_work(work.spans, longest), work)
+    return _work(arrays, longest, regrow_span_work(work.spans, longest), work)
 
 
-def _work(longest: int, spans: SpanWork, old: Work | None = None) -> Work:
+def _work(arrays: Arrays, longest: int, spans: SpanWork, old: Work | None = None) -> Work:
     """Pages that no text needs are never touched."""
     room = GROWTH * longest + ROOM
     doubts = np.zeros(DOUBT << DOUBT_BITS, np.uint64) if old is None else old.doubts
@@ -107,6 +109,7 @@ def _work(longest: int, spans: SpanWork, old: Work | None = None) -> Work:
     return Work(
         scratch(room + DEPTH, np.uint8), scratch(room + 1, np.float64), scratch(room + 1, np.uint64),
         np.zeros(2, np.float64), np.zeros(2, np.int64), spans, doubts, doubt_ids, np.empty(FOUND, np.int32),
+        scratch(room if arrays.long.count else 0, np.int32),
     )  # fmt: skip
 
 

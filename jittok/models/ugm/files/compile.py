@@ -23,6 +23,7 @@ from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
 from jittok.safe_cuts.cuts import BLANK, CLASSES, ILL, LETTER, WIDE
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.structures.long_keys import LONG, long_keys
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 UNKNOWN_PENALTY = 10.0
@@ -216,6 +217,8 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     spaced, ends = _spaced(*flat)
     longest = int(np.diff(ends).max())
     trie = build_double_array(spaced, ends, values, frozen(own.scores[kept], np.float32))
+    long = np.flatnonzero(np.diff(ends) > LONG).tolist()
+    long_ones = {spaced[ends[k] : ends[k + 1]].tobytes(): int(values[k]) for k in long}
     count = len(own.texts)
     scores = np.full(count + 2, -np.inf)
     scores[own.values + 1] = own.scores
@@ -241,7 +244,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
         frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), parts, merge, more["tail"],
         frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
         root_base(more["charsmap"]), _trie_of(own.users), rules, limit, first_span,
-        _growth(keys, own.byte_ids[0] >= 0), longest, NEAR_FLOATS if own.single else NEAR_DOUBLES,
+        _growth(keys, own.byte_ids[0] >= 0), longest, long_keys(long_ones), NEAR_FLOATS if own.single else NEAR_DOUBLES,
         RESET - below - SLACK if own.single else np.inf,
     )  # fmt: skip
 

@@ -32,6 +32,7 @@ from jittok.models.ugm.files.matches import DEPTH, MASK, NODE, TOKENS, find_toke
 from jittok.piece_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
+from jittok.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value, next_long, open_long
 from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
@@ -77,6 +78,8 @@ class Lattice(NamedTuple):
     doubt_ids: Window
     found: Window
     large: int  # whether walks through the trie wait for memory
+    long: LongWindow
+    long_at: Window  # what long tokens begin at each place of `text`
 
 
 @helper
@@ -105,6 +108,8 @@ def open_lattice(arrays: Arrays, work: Work) -> Lattice:
         window(work.doubt_ids),
         window(work.found),
         1 if arrays.trie.units.size > LARGE else 0,
+        open_long(arrays.long),
+        window(work.long),
     )
 
 
@@ -137,8 +142,9 @@ def _find_path(own: Lattice, first: int, size: int, base: float, near: float) ->
     """Fill the arcs of text[first:size]; the sum at its end. Sums are kept of places that are still reached."""
     begin, known_to, p = first, first, first
     put_f64(own.sums, 0, base)
+    know_long(own, first, size)
     while p < size:
-        until = min(begin + SUMS_KEPT, size)
+        until = min(begin + max(SUMS_KEPT, own.longest), size)
         reach = min(until + own.longest, size)
         for k in range(known_to + 1, reach + 1):
             put_f64(own.sums, k - begin, LOWEST)
@@ -159,7 +165,9 @@ def _rounded(own: Lattice, total: float) -> float:
 def walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -> int:
     """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
     while p < until:
-        if own.large == 0:
+        if own.long.count != 0 and size - p > LONG:
+            p = _step_apart(own, size, begin, p, near)
+        elif own.large == 0:
             p = _step(own, size, begin, p, near)
         else:
             for k in range(find_tokens(own.units, own.text, own.found, p, until, size)):
@@ -172,6 +180,28 @@ def _step(own: Lattice, size: int, begin: int, p: int, near: float) -> int:
     """Go on from place p; the next place."""
     after, here = min(p + lead_length(get_u8(own.text, p)), size), _sum_at(own, size, begin, p)
     known = _longer(own, size, begin, p, here, ROOT, p, after, near)
+    if not known:
+        _challenge(own, own.unk_id, p, after, begin, _rounded(own, here + own.unk_score), near)
+    return after
+
+
+@helper
+def know_long(own: Lattice, first: int, size: int) -> None:
+    """Find what long tokens begin at the places of text[first:size]; `walk` goes by that."""
+    if own.long.count != 0 and size - first > LONG:
+        find_long(own.long, own.text, first, size, own.long_at, first)
+
+
+@helper
+def _step_apart(own: Lattice, size: int, begin: int, p: int, near: float) -> int:
+    """The same as `_step` where long tokens are known: the walk ends after LONG bytes."""
+    after, here = min(p + lead_length(get_u8(own.text, p)), size), _sum_at(own, size, begin, p)
+    known, node = _longer(own, p + LONG, begin, p, here, ROOT, p, after, near), get_i32(own.long_at, p)
+    while node != NONE:
+        token, length = long_value(own.long, node)
+        score = _rounded(own, get_f64(own.scores, token + 1))
+        _challenge(own, token, p, p + length, begin, _rounded(own, here + score), near)
+        node = next_long(own.long, node)
     if not known:
         _challenge(own, own.unk_id, p, after, begin, _rounded(own, here + own.unk_score), near)
     return after

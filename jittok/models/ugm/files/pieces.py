@@ -19,6 +19,7 @@ from jittok.models.ugm.files.paths import (
     go_back,
     is_unknown,
     join_unknown,
+    know_long,
     sum_here,
     walk,
     write_path,
@@ -115,8 +116,9 @@ def _go_on(own: Lattice, begin: int, p: int, known_to: int, end: int, closed: bo
     """Fill the arcs up to `end`, where the text of a word ends (`closed`), or is not known any further: (the last place
     that is decided, or 0; begin, p, known_to)."""
     decided, stop = 0, end if closed else end - own.longest
+    know_long(own, p, end)
     while p < stop:
-        until = min(begin + SUMS_KEPT, stop)
+        until = min(begin + max(SUMS_KEPT, own.longest), stop)
         reach = min(until + own.longest, end)
         for k in range(known_to + 1, reach + 1):
             put_f64(own.sums, k - begin, LOWEST)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, OutF64, OutU64, frozen
+from jittok._jit import I32, OutF64, OutI32, OutU64, frozen
 from jittok.models.ugm.common import HIGHEST
 from jittok.models.ugm.files.arrays import F64
 from jittok.models.ugm.files.compile import LEAST, UNKNOWN_PENALTY, may_be_joined
@@ -15,6 +15,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, Unigram
 from jittok.pipeline.pipeline import packed
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.structures.long_keys import LongKeys, long_keys
 from jittok.structures.pages import scratch
 
 SUMS_KEPT = 1 << 12
@@ -33,13 +34,15 @@ class Arrays(NamedTuple):
     unk_score: float
     longest: int  # bytes of the longest token, or of a character
     marks: int  # where in the data the marks of words are, which each call says anew
+    long: LongKeys  # the long tokens once more
 
 
 class Work(NamedTuple):
     """Scratch memory of one thread, for words of up to `longest` bytes."""
 
-    sums: OutF64  # [SUMS_KEPT or less, + the longest token + ROOM] best sums up to some places
+    sums: OutF64  # [SUMS_KEPT or the longest token, or less, + the longest token + ROOM] best sums up to some places
     arcs: OutU64  # [longest + 1] last token on the way to each place << 32 | where it begins
+    found: OutI32  # [longest] what long tokens begin at each place; none where there are no long tokens
     spans: SpanWork
 
 
@@ -74,6 +77,7 @@ def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> Arrays 
     return Arrays(
         trie, frozen(np.append(scores, own), np.float64), frozen(byte_ids, np.int32), len(tokens), model.unknown,
         float(scores.min()) - UNKNOWN_PENALTY, max(int(np.diff(offsets).max()), MOST_CHARACTER), 0,
+        long_keys(ids),
     )  # fmt: skip
 
 
@@ -88,8 +92,9 @@ def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
 
 
 def _work(arrays: Arrays, longest: int, spans: SpanWork) -> Work:
-    sums = min(longest, SUMS_KEPT + MOST_CHARACTER) + arrays.longest + 1
-    return Work(scratch(sums, np.float64), scratch(longest + 1, np.uint64), spans)
+    sums = min(longest, max(SUMS_KEPT, arrays.longest) + MOST_CHARACTER) + arrays.longest + 1
+    found = scratch(longest if arrays.long.count else 0, np.int32)
+    return Work(scratch(sums, np.float64), scratch(longest + 1, np.uint64), found, spans)
 
 
 def may_part(_arrays: Arrays, _size: int) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, inlined, kernel
 from jittok._raw import Window, get_f64, get_i32, get_u8, get_u64, put_f64, put_i32, put_u64, window
 from jittok.models.ugm.common import LOWEST
 from jittok.models.ugm.words.compile import SUMS_KEPT, Arrays, Work
@@ -16,6 +16,7 @@ from jittok.piece_cache.span_loop import NO_LIMIT, open_word_work
 from jittok.pretokenize.splitters.marked import split_marked
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
+from jittok.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value, next_long, open_long
 from jittok.structures.utf8 import lead_length
 
 _32, _PLACE = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -32,8 +33,10 @@ class Lattice(NamedTuple):
     unk_id: int
     unk_score: float
     longest: int
+    long: LongWindow
     sums: Window
     arcs: Window
+    found: Window
 
 
 @helper
@@ -47,8 +50,10 @@ def _open_lattice(arrays: Arrays, work: Work) -> Lattice:
         arrays.unk_id,
         arrays.unk_score,
         arrays.longest,
+        open_long(arrays.long),
         window(work.sums),
         window(work.arcs),
+        window(work.found),
     )
 
 
@@ -66,13 +71,19 @@ def _find_path(own: Lattice, text: Window, start: int, size: int) -> None:
     """Fill the arcs of text[start:start + size]. Sums are kept of places that are still reached."""
     begin = known_to = p = 0
     put_f64(own.sums, 0, 0.0)
+    apart, most = own.long.count != 0 and size > LONG, max(SUMS_KEPT, own.longest)
+    if apart:
+        find_long(own.long, text, start, start + size, own.found, 0)
     while p < size:
-        until = min(begin + SUMS_KEPT, size)
+        until = min(begin + most, size)
         reach = min(until + own.longest, size)
         for k in range(known_to + 1, reach + 1):
             put_f64(own.sums, k - begin, LOWEST)
         known_to = reach
-        p = _walk(own, text, start, size, begin, p, until)
+        if apart:
+            p = _walk_apart(own, text, start, size, begin, p, until)
+        else:
+            p = _walk(own, text, start, size, begin, p, until)
         for k in range(p, known_to + 1):  # little, or the end
             put_f64(own.sums, k - p, get_f64(own.sums, k - begin))
         begin = p
@@ -82,22 +93,41 @@ def _find_path(own: Lattice, text: Window, start: int, size: int) -> None:
 def _walk(own: Lattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
     """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
     while p < until:
-        after = min(p + lead_length(get_u8(text, start + p)), size)
-        here, known, node, end = get_f64(own.sums, p - begin), False, ROOT, p
-        while end < size:
-            place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(text, start + end)
-            if get_i32(own.units, UNIT * place + PARENT) != node:
-                break
-            node = place
-            end += 1
-            token = get_i32(own.units, UNIT * node + TOKEN)
-            if token >= 0:
-                _challenge(own, token, p, end, begin, here + get_f64(own.scores, token))
-                known = known or end == after
-        if not known:
-            _challenge(own, own.unk_id, p, after, begin, here + own.unk_score)
-        p = after
+        p = _go_on(own, text, start, size, size, begin, p)
     return p
+
+
+@helper
+def _walk_apart(own: Lattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
+    """The same where long tokens are known: walks end after LONG bytes."""
+    while p < until:
+        node, here = get_i32(own.found, p), get_f64(own.sums, p - begin)
+        while node != NONE:
+            token, length = long_value(own.long, node)
+            _challenge(own, token, p, p + length, begin, here + get_f64(own.scores, token))
+            node = next_long(own.long, node)
+        p = _go_on(own, text, start, size, min(p + LONG, size), begin, p)
+    return p
+
+
+@inlined
+def _go_on(own: Lattice, text: Window, start: int, size: int, stop: int, begin: int, p: int) -> int:
+    """Go on from place p by the tokens that end at `stop` or before it; the next place."""
+    after = min(p + lead_length(get_u8(text, start + p)), size)
+    here, known, node, end = get_f64(own.sums, p - begin), False, ROOT, p
+    while end < stop:
+        place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(text, start + end)
+        if get_i32(own.units, UNIT * place + PARENT) != node:
+            break
+        node = place
+        end += 1
+        token = get_i32(own.units, UNIT * node + TOKEN)
+        if token >= 0:
+            _challenge(own, token, p, end, begin, here + get_f64(own.scores, token))
+            known = known or end == after
+    if not known:
+        _challenge(own, own.unk_id, p, after, begin, here + own.unk_score)
+    return after
 
 
 @helper
@@ -175,5 +205,5 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: bytes times the longest token."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: linear in bytes (`long_keys`)."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -36,7 +36,9 @@ def _encode_word(
 @helper
 def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
     words = open_word_work(work.spans, model.marks, tokens, ends)
-    return Spans(words, open_span_model(model.alphabet, model.unk_id, model.longest, work.word), 1, NO_LIMIT)
+    return Spans(
+        words, open_span_model(model.alphabet, model.unk_id, model.longest, work.word, work.found), 1, NO_LIMIT
+    )
 
 
 _encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), no_whole)
@@ -57,5 +59,5 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: bytes times the longest match."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: linear in bytes (`long_keys`)."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

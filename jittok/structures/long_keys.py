@@ -1,0 +1,155 @@
+"""Long tokens found in a text from right to left, in time linear in the text.
+
+Walks through the trie of all tokens, one from each place, cost the text times the longest token: `aaa...` may match
+nearly all of a long token at every place. So a walk stops after LONG bytes. Which longer tokens begin at a place, an
+automaton of their reversed texts tells (Aho and Corasick 1975), which reads each byte once. It is asked only where a
+text and some token are longer than that; few vocabularies have such a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
+from jittok._raw import Window, get_f64, get_i32, get_u8, put_i32, window
+from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, DoubleArray, build_double_array
+
+F64 = Annotated[NDArray[np.float64], ("f8", "in")]
+LONG = 256
+"""Bytes of a token up to which walks through the trie find it."""
+NONE = -1
+"""No long token begins here."""
+UNSET = -2
+
+
+class LongKeys(NamedTuple):
+    """Invariant: `fails` and `outs` have an entry for each slot of the trie, and lead to its nodes."""
+
+    count: int
+    trie: DoubleArray  # reversed texts -> row
+    fails: I32  # [slots] the longest proper suffix of a node's text that is a node
+    outs: I32  # [slots] the node of the longest suffix that is a token, or NONE
+    values: I32  # [rows]
+    lengths: I32  # [rows] bytes
+    scores: F64  # [rows]
+
+
+class LongWindow(NamedTuple):
+    """The same as windows."""
+
+    count: int
+    units: Window
+    fails: Window
+    outs: Window
+    values: Window
+    lengths: Window
+    scores: Window
+
+
+def long_keys(texts: Mapping[bytes, int], scores: Mapping[bytes, float] | None = None) -> LongKeys:
+    """The tokens of more than LONG bytes among these: text -> value, 0 or more; text -> score, 0 when left out."""
+    rows = {text[::-1]: value for text, value in texts.items() if len(text) > LONG}
+    lengths = np.array([len(text) for text in rows], np.int32)
+    data = frozen(np.frombuffer(b"".join(rows), np.uint8), np.uint8)
+    offsets = frozen(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), np.int64)
+    trie = build_double_array(data, offsets, np.arange(len(rows), dtype=np.int32))
+    slots = trie.units.size // UNIT
+    fails, outs = np.full(slots, UNSET, np.int32), np.full(slots, NONE, np.int32)
+    if rows:
+        order = np.argsort(-lengths, kind="stable").astype(np.int64)
+        link_suffixes(trie, data, offsets, frozen(order, np.int64), fails, outs, np.full(len(rows), ROOT, np.int32))
+    values = np.array([*rows.values()], np.int32)
+    own = np.array([scores[text[::-1]] for text in rows] if scores else np.zeros(len(rows)), np.float64)
+    return LongKeys(
+        len(rows), trie, frozen(fails, np.int32), frozen(outs, np.int32), frozen(values, np.int32),
+        frozen(lengths, np.int32), frozen(own, np.float64),
+    )  # fmt: skip
+
+
+@kernel
+def link_suffixes(
+    trie: DoubleArray, data: U8, offsets: I64, order: I64, fails: OutI32, outs: OutI32, nodes: OutI32
+) -> int:
+    """The links of an automaton, node by node from the root on. Linear in the bytes of the tokens.
+
+    data, offsets: the reversed texts; order: int64[rows] of them, longest first
+    fails: int32[slots] UNSET; outs: int32[slots] NONE; nodes: int32[rows] ROOT, scratch: where each text has come
+    """
+    units, texts, links, ends = window(trie.units), window(data), window(fails), window(outs)
+    put_i32(links, ROOT, ROOT)
+    depth, rows = 0, order.size
+    while rows > 0:
+        while rows > 0 and offsets[order[rows - 1] + 1] - offsets[order[rows - 1]] <= depth:
+            rows -= 1
+        for k in range(rows):
+            row = order[k]
+            parent, byte = np.int64(nodes[row]), get_u8(texts, offsets[row] + depth)
+            node = get_i32(units, UNIT * parent + BASE) ^ byte
+            nodes[row] = node
+            if get_i32(links, node) == UNSET:
+                link = ROOT if parent == ROOT else _step(units, links, get_i32(links, parent), byte)
+                put_i32(links, node, link)
+                own = get_i32(units, UNIT * node + VALUE) != NO_VALUE
+                put_i32(ends, node, node if own else get_i32(ends, link))
+        depth += 1
+    return depth
+
+
+@helper
+def _step(units: Window, fails: Window, node: int, byte: int) -> int:
+    """The node of the longest suffix of a node's text and a byte."""
+    while True:
+        place = get_i32(units, UNIT * node + BASE) ^ byte
+        if get_i32(units, UNIT * place + PARENT) == node:
+            return place
+        if node == ROOT:
+            return ROOT
+        node = get_i32(fails, node)
+
+
+@helper
+def open_long(own: LongKeys) -> LongWindow:
+    """Windows onto the arrays."""
+    return LongWindow(
+        own.count,
+        window(own.trie.units),
+        window(own.fails),
+        window(own.outs),
+        window(own.values),
+        window(own.lengths),
+        window(own.scores),
+    )
+
+
+@helper
+def find_long(own: LongWindow, text: Window, start: int, stop: int, found: Window, at: int) -> None:
+    """What begins at each place of text[start:stop], and ends in it, for `long_value`: to found[at:]. Linear in
+    bytes."""
+    node, i = ROOT, stop
+    while i > start:
+        i -= 1
+        node = _step(own.units, own.fails, node, get_u8(text, i))
+        put_i32(found, at + i - start, get_i32(own.outs, node))
+
+
+@helper
+def long_value(own: LongWindow, node: int) -> tuple[int, int]:
+    """(value, bytes) of a token that was found: node is not NONE."""
+    row = get_i32(own.units, UNIT * node + VALUE)
+    return get_i32(own.values, row), get_i32(own.lengths, row)
+
+
+@helper
+def long_score(own: LongWindow, node: int) -> float:
+    """Its score."""
+    return get_f64(own.scores, get_i32(own.units, UNIT * node + VALUE))
+
+
+@helper
+def next_long(own: LongWindow, node: int) -> int:
+    """The next shorter one at the same place, or NONE."""
+    return get_i32(own.outs, get_i32(own.fails, node))

@@ -1,0 +1,120 @@
+"""Long tokens: the ids are those of the plain reference, and no walk costs the text times the length of a token."""
+
+import json
+import random
+import time
+
+import numpy as np
+import pytest
+from write_gguf import vocab_file
+
+import jittok
+from jittok._jit import JIT, frozen
+from jittok._raw import get_i32, window
+from jittok.files import read_pipeline
+from jittok.reference.pipeline import Runner
+from jittok.reference.tokenize import tokenize
+from jittok.structures import long_keys
+from jittok.structures.long_keys import LONG, NONE, find_long, long_value, next_long, open_long
+
+A = LONG + 40
+TEXTS = ["a" * A, "a" * (A + 1), "b" + "ab" * A, "ab" * A, "a" * 3 * A + "b", "ba" * A + "c"]
+"""Long tokens that overlap, begin one another, and have little between them and others."""
+
+
+def load(**parts):
+    return jittok.load(json.dumps({"version": "1.0", "added_tokens": [], **parts}).encode(), cache=False)
+
+
+def drawn(draw):
+    parts = [*TEXTS, "a" * (A - 1), "a", "b", "c", " ", "ab" * 20, "é"]
+    return "".join(draw.choice(parts) for _ in range(draw.randrange(1, 7)))
+
+
+WORDS = {"type": "WhitespaceSplit"}
+MARK = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+RUNS = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+BERT = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "lowercase": True}
+PIECES = ["?", "a", "b", "c", "▁", "aa", "ab", *TEXTS, "▁" + TEXTS[0]]
+UNIGRAM = {"type": "Unigram", "unk_id": 0, "vocab": [[text, -1.0 - k / 8] for k, text in enumerate(PIECES)]}
+WORDPIECE = {
+    "type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 1 << 30,
+    "vocab": {text: k for k, text in enumerate([*PIECES, *("##" + text for text in PIECES)])},
+}  # fmt: skip
+LEVEL = {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1}}
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "special": False}
+
+
+def added(normalized):
+    return [{"id": 2 + k, "content": text, "normalized": normalized, **FLAGS} for k, text in enumerate(TEXTS)]
+
+
+FILES = {
+    "wordpiece": {"normalizer": BERT, "pre_tokenizer": {"type": "BertPreTokenizer"}, "model": WORDPIECE},
+    "wordpiece of words": {"pre_tokenizer": WORDS, "model": WORDPIECE},
+    "unigram": {"normalizer": RUNS, "pre_tokenizer": MARK, "model": UNIGRAM},
+    "unigram of words": {"pre_tokenizer": WORDS, "model": UNIGRAM},
+    "added": {"added_tokens": added(False), "model": LEVEL},
+    "normalized added": {"added_tokens": added(True), "normalizer": {"type": "Lowercase"}, "model": LEVEL},
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_with_long_tokens_give_the_ids_of_the_reference(kind):
+    content = json.dumps({"version": "1.0", **FILES[kind]}).encode()
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(kind)
+    assert tok.runs == "kernels"
+    texts = [drawn(draw) for _ in range(30 if JIT else 3)]
+    wanted = [plain.encode(text) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    assert [tok.encode(text).tolist() for text in texts[::5]] == wanted[::5]
+
+
+def gguf(kind):
+    if kind == "rwkv":
+        tokens = [*(f"\\x{byte:02x}" for byte in range(256)), *TEXTS]
+        return vocab_file(kind, tokens)
+    if kind == "wpm":
+        return vocab_file("bert", ["[UNK]", "a", "b", "c", "▁a", "▁b", *TEXTS, *("▁" + text for text in TEXTS)])
+    scores = [-1.0 - k / 8 for k in range(len(PIECES))]
+    return vocab_file("t5", PIECES, scores=scores, token_type=[2] + [1] * (len(PIECES) - 1))
+
+
+@pytest.mark.parametrize("kind", ["rwkv", "wpm", "ugm"])
+def test_ggufs_with_long_tokens_give_the_ids_of_the_reference(kind):
+    content, draw = gguf(kind), random.Random(kind)
+    tok = jittok.load(content, cache=False)
+    texts = [drawn(draw) for _ in range(20 if JIT else 2)]
+    wanted = [tokenize(tok.vocab, text.encode()) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+
+
+def test_what_begins_at_each_place_is_found_longest_first():
+    draw = random.Random(1)
+    texts = {draw.choice((b"a", b"b")) * (LONG + draw.randrange(1, 5)): k for k in range(6)}
+    texts |= {bytes(draw.choices(b"ab", k=LONG + 1)): 6, (b"ab" * LONG)[: LONG + 3]: 7, b"short": 8}
+    own, text = long_keys.long_keys(texts), b"b" * 300 + b"ab" * 300 + b"a" * 300 + list(texts)[-3] + b"c"
+    data, found = frozen(np.frombuffer(text, np.uint8), np.uint8), np.zeros(len(text), np.int32)
+    opened = open_long(own)
+    find_long(opened, window(data), 0, len(text), window(found), 0)
+    for at in range(len(text)):
+        node, seen = get_i32(window(found), at), []
+        while node != NONE:
+            seen.append(long_value(opened, node))
+            node = next_long(opened, node)
+        wanted = [(value, len(key)) for key, value in texts.items() if len(key) > LONG and text.startswith(key, at)]
+        assert seen == sorted(wanted, key=lambda pair: -pair[1])
+
+
+@pytest.mark.skipif(not JIT, reason="seconds in the interpreter")
+@pytest.mark.parametrize("kind", FILES)
+def test_a_text_of_beginnings_of_a_long_token_takes_linear_time(kind):
+    """A token of 100 KB, of which the text nearly has one at every place: it took 12 to 90 s."""
+    size = 100_000
+    long = "a" * size + "b"
+    parts = json.loads(json.dumps(FILES[kind]).replace(TEXTS[4], long))
+    tok = load(**parts)
+    tok.encode("a" * 1000)
+    start = time.process_time()
+    assert tok.encode("a" * (3 * size)).size > 0
+    assert time.process_time() - start < 3
