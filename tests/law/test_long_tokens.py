@@ -9,7 +9,7 @@ import pytest
 from write_gguf import vocab_file
 
 import jittok
-from jittok._jit import JIT, frozen
+from jittok._jit import JIT, U8, OutI32, OutI64, frozen, kernel
 from jittok._raw import get_i32, window
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
@@ -89,19 +89,30 @@ def test_ggufs_with_long_tokens_give_the_ids_of_the_reference(kind):
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
 
 
+@kernel
+def list_found(own: long_keys.LongKeys, data: U8, found: OutI32, pairs: OutI64, width: int) -> int:
+    """(value, bytes) of the tokens at each place, longest first; `width` numbers a place."""
+    opened, places = open_long(own), window(found)
+    find_long(opened, window(data), 0, data.size, places, 0)
+    for at in range(data.size):
+        node, k = get_i32(places, at), at * width
+        while node != NONE:
+            value, size = long_value(opened, node)
+            pairs[k], pairs[k + 1] = value, size
+            node, k = next_long(opened, node), k + 2
+    return 0
+
+
 def test_what_begins_at_each_place_is_found_longest_first():
     draw = random.Random(1)
     texts = {draw.choice((b"a", b"b")) * (LONG + draw.randrange(1, 5)): k for k in range(6)}
     texts |= {bytes(draw.choices(b"ab", k=LONG + 1)): 6, (b"ab" * LONG)[: LONG + 3]: 7, b"short": 8}
     own, text = long_keys.long_keys(texts), b"b" * 300 + b"ab" * 300 + b"a" * 300 + list(texts)[-3] + b"c"
     data, found = frozen(np.frombuffer(text, np.uint8), np.uint8), np.zeros(len(text), np.int32)
-    opened = open_long(own)
-    find_long(opened, window(data), 0, len(text), window(found), 0)
-    for at in range(len(text)):
-        node, seen = get_i32(window(found), at), []
-        while node != NONE:
-            seen.append(long_value(opened, node))
-            node = next_long(opened, node)
+    pairs = np.zeros(len(text) * 2 * len(texts), np.int64)
+    list_found(own, data, found, pairs, 2 * len(texts))
+    for at, row in enumerate(pairs.reshape(len(text), -1, 2).tolist()):
+        seen = [(value, size) for value, size in row if size]
         wanted = [(value, len(key)) for key, value in texts.items() if len(key) > LONG and text.startswith(key, at)]
         assert seen == sorted(wanted, key=lambda pair: -pair[1])
 
