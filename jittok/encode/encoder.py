@@ -23,7 +23,7 @@ from jittok.encode.recycled import Mapping
 from jittok.encode.rewritten import Rewrite, run_rewritten
 from jittok.encode.rule import Rule
 from jittok.encode.uncut import can_wait, lay_out, lay_out_one, nothing_to_cut
-from jittok.encode.workspace import HELD, Workspace, fixed
+from jittok.encode.workspace import HELD, Workspace, fixed, weight_of
 from jittok.errors import JittokError, UnsupportedVocab
 from jittok.fragments import (
     EXPECTED,
@@ -100,6 +100,7 @@ class Encoder:
         self.composes = bool(vocab.nfc)
         self.rewrite: Rewrite | None = partial(changed_fragments, nfc_tables()) if self.composes else None
         self.look = Look(nfc_tables(), strict=False) if self.composes else None  # of one short text, see `quick`
+        self.weight = weight_of(vocab)
         self._settled = not hasattr(self.model, "for_much_text")
         self._settling = Lock()
         self.odd_text: int | None = getattr(self.model, "ODD_TEXT", None)
@@ -189,9 +190,9 @@ class Encoder:
         try:
             workspace = self._workspaces.pop()
         except IndexError:
-            return Workspace(self.kept)
+            return Workspace(self.kept, self.weight)
         if workspace.ready[0] < 0:  # see `quick`
-            return Workspace(self.kept)
+            return Workspace(self.kept, self.weight)
         workspace.ready[0] = 0
         return workspace
 

@@ -230,6 +230,7 @@ def _groups(sizes: NDArray[np.int64], first: int, last: int, few: bool) -> list[
 def _done(step: Step, workspace: Workspace, texts: Texts) -> Texts:
     """What a step makes of texts. Nothing but that stays of long ones: neither scratch nor what they were before."""
     made = step(workspace, texts)
+    workspace.grown(made)
     if made.data.size > MUCH_TEXT:
         workspace.forget()
     return made

@@ -12,12 +12,17 @@ from jittok._jit import LONG, Call, patiently
 from jittok.encode.recycled import Mapping, Recycled
 from jittok.fragments import PAD, REPORT_SIZE
 from jittok.inputs import Documents
+from jittok.pipeline import Pipeline
 from jittok.special import partition
+from jittok.structures.long_keys import LONG as LONG_KEY
+from jittok.vocab import Vocab
 
 HELD = 1 << 11
 """Single texts of up to this many bytes are copied to the workspace, where kernels can read past their ends."""
 COPIED = 1 << 20
 """Bytes of texts that are copied at once from memory that others may write to."""
+LONG_WEIGHT = 16
+"""How many times as long as usual a text may take where tokens are so long that walks from each place are, too."""
 FEW = 1 << 20
 """So many fragments are handed over; fewer are copied, as the workspace then keeps its arrays."""
 
@@ -45,8 +50,10 @@ def _again(call: Call, args: tuple[Any, ...], _documents: Documents) -> Any:
 class Workspace:
     """The arrays of one thread. They only grow; what they hold means nothing between two calls."""
 
-    def __init__(self, kept: list[Mapping] | None = None) -> None:
-        """kept: memory that several workspaces may use again."""
+    def __init__(self, kept: list[Mapping] | None = None, weight: int = 1) -> None:
+        """kept: memory that several workspaces may use again; weight: how many times as long as usual a text may
+        take."""
+        self.weight = weight
         self.report = np.zeros(REPORT_SIZE, np.int64)
         self.special_work = partition.make_work(64)
         self.longest = 0
@@ -71,7 +78,12 @@ class Workspace:
 
     def expect(self, docs: Documents, size: int) -> None:
         """What is encoded next, so many bytes of these documents: if they are many, Ctrl-C may leave the kernels."""
-        self.long = docs if size >= LONG else None
+        self.long = docs if size * self.weight >= LONG else None
+
+    def grown(self, texts: Any) -> None:
+        """The same of texts that steps have made: a short document may become a long text."""
+        if self.long is None and texts.data.size >= LONG and texts.size >= LONG:
+            self.long = texts
 
     def run(self, kernel: Any, *args: Any) -> Any:
         """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
@@ -161,3 +173,9 @@ class Workspace:
             self.special_work = partition.make_work(64)
         if self.document_ends.size > most:
             self.give_ends(1)
+
+
+def weight_of(vocab: Vocab | Pipeline) -> int:
+    """How many times as long as usual a text may take. The added tokens of a file are apart from those of its model."""
+    parts = (vocab.model_offsets, vocab.added_offsets) if isinstance(vocab, Pipeline) else (vocab.token_offsets,)
+    return LONG_WEIGHT if any(int(np.diff(part).max(initial=0)) > LONG_KEY for part in parts) else 1

@@ -192,7 +192,7 @@ def encode_span(arrays: Arrays, data: U8, start: int, stop: int, ids: OutI32, co
     i = start
     while i < stop:
         found, end = _longest(arrays, data, i, stop)
-        if found == NO_VALUE:
+        if end == i:
             report[OFFSET], report[FOUND] = i, wide(data[i])
             return NO_TOKEN_ON_PATH
         ids[count] = found
@@ -202,8 +202,8 @@ def encode_span(arrays: Arrays, data: U8, start: int, stop: int, ids: OutI32, co
 
 @helper
 def _longest(arrays: Arrays, data: U8, i: int, stop: int) -> tuple[int, int]:
-    """(the longest token that data[i:stop] begins with, where it ends). NO_VALUE where a token begins with the byte,
-    but none is there."""
+    """(the longest token that data[i:stop] begins with, where it ends). It ends at i where a token begins with the byte,
+    but none is there. The unknown token may be -1."""
     node, found, end, j = ROOT, NO_VALUE, i, i
     while j < stop:
         node = child(arrays.trie, node, wide(data[j]))
@@ -237,7 +237,7 @@ def _encode_long(
         else:
             found, size = long_value(long, node)
             end = i + size
-        if found == NO_VALUE:
+        if end == i:
             report[OFFSET], report[FOUND] = i, wide(data[i])
             return NO_TOKEN_ON_PATH
         ids[count] = found

@@ -13,6 +13,7 @@ import pytest
 
 import jittok
 from jittok._jit import LONG, patiently
+from jittok.encode import workspace
 from jittok.vocab.bundled import bundled_source
 
 pytestmark = pytest.mark.process  # without the compiler nothing runs that Python could not leave by itself
@@ -167,3 +168,21 @@ def test_plain_python_is_left_soon_and_no_thread_goes_on(general, call, size):
     assert soon(lambda: call(general, [b"ab" * (1 << 17)] if call is IN_PYTHON["align"] else texts), 0.1)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("jittok")]
     assert general.encode("abba").tolist() == [0, 1, 1, 0]
+
+
+def test_a_short_text_that_may_take_long_is_one_that_can_be_left():
+    """One of beginnings of a long token, and one that steps make long."""
+    long = "a" * 2000 + "b"
+    vocab = {"?": 0, "a": 1, "##a": 2, long: 3, "##" + long: 4}
+    model = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "vocab": vocab}
+    model["max_input_chars_per_word"] = 1 << 30
+    double = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 60}
+    for steps, size in [([], LONG - 1), ([double] * 2, LONG // 200)]:
+        file = {"normalizer": {"type": "Sequence", "normalizers": steps}, "model": model}
+        slow = jittok.load(json.dumps(file).encode(), cache=False)
+        slow.encode("a" * 1000)
+        asked = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(workspace, "patiently", lambda work, *args, asked=asked: asked.append(work) or work(*args))
+            slow.encode("a" * size)
+        assert asked
