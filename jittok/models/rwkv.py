@@ -202,8 +202,8 @@ def encode_span(arrays: Arrays, data: U8, start: int, stop: int, ids: OutI32, co
 
 @helper
 def _longest(arrays: Arrays, data: U8, i: int, stop: int) -> tuple[int, int]:
-    """(the longest token that data[i:stop] begins with, where it ends). It ends at i where a token begins with the byte,
-    but none is there. The unknown token may be -1."""
+    """(the longest token that data[i:stop] begins with, where it ends). It ends at i where a token begins with the
+    byte, but none is there. The unknown token may be -1."""
     node, found, end, j = ROOT, NO_VALUE, i, i
     while j < stop:
         node = child(arrays.trie, node, wide(data[j]))
