@@ -1,9 +1,9 @@
 """Long tokens found in a text from right to left, in time linear in the text.
 
-Walks through the trie of all tokens, one from each place, cost the text times the longest token: `aaa...` may match
-nearly all of a long token at every place. So a walk stops after LONG bytes. Which longer tokens begin at a place, an
-automaton of their reversed texts tells (Aho and Corasick 1975), which reads each byte once. It is asked only where a
-text and some token are longer than that; few vocabularies have such a token.
+Walks through the trie of all tokens, one from each place, cost the text times the longest token: a text of one letter
+may match nearly all of a long token at every place. So a walk stops after LONG bytes. Which longer tokens begin at a
+place, an automaton of their reversed texts tells (Aho and Corasick 1975), which reads each byte once. It is asked only
+where a text and some token are longer than that; few vocabularies have such a token.
 """
 
 from __future__ import annotations
