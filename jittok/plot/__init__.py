@@ -9,12 +9,15 @@
     double_array(tok)       the slots of a trie, in use or free
     probes(tok)             how far look-ups in the hash tables go
     compression(table)      bytes a token, by language and vocabulary
+
+`STYLE` has matplotlib's settings of the figures that are made here: they are read on light pages and on dark ones.
 """
 
-from jittok.plot.drawing import compression, double_array, occupancy, probes, scores, scripts, token_lengths
+from jittok.plot.drawing import STYLE, compression, double_array, occupancy, probes, scores, scripts, token_lengths
 from jittok.plot.measure import Table, bytes_per_token, script_counts, tables
 
 __all__ = [
+    "STYLE",
     "Table",
     "bytes_per_token",
     "compression",

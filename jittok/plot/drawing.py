@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 SCRIPTS = 20
 """Scripts that have a bar of their own."""
 BLUE, GREEN, ORANGE = "#4285f4", "#0f9d58", "#f4a000"
+INK = "#808080"
+"""Lines and letters, which are read on a light page and on a dark one."""
+STYLE = {
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    **dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK
+    ),
+}
+"""Of figures made here: nothing behind them, so that they have the colour of the page."""
 
 
 def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
@@ -31,8 +42,16 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
         import matplotlib.pyplot as plt
     except ImportError:
         raise missing("jittok.plot", "matplotlib", "notebook") from None
-    _, made = plt.subplots(figsize=(width, height), layout="constrained")
+    with plt.rc_context(STYLE):
+        _, made = plt.subplots(figsize=(width, height), layout="constrained")
     return made
+
+
+def _colours(axes: Axes, image: Any, **options: Any) -> None:
+    """A bar of colours, whose letters are like those of the axes."""
+    bar, ink = axes.figure.colorbar(image, ax=axes, **options), axes.title.get_color()
+    bar.ax.tick_params(colors=ink)
+    bar.ax.yaxis.label.set_color(ink)
 
 
 def _named(tok: Tokenizer) -> str:
@@ -50,7 +69,7 @@ def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, 
     counts = np.bincount(np.minimum(measure.token_bytes(tok), longest + 1), minlength=longest + 2)
     axes.step(np.arange(longest + 2), counts, where="mid", label=label or _named(tok))
     axes.set(xlabel=f"bytes of a token ({longest + 1}: and more)", ylabel="tokens", title="Lengths of tokens")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, labelcolor=axes.title.get_color())
     return axes
 
 
@@ -106,7 +125,7 @@ def occupancy(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     axes.invert_yaxis()
     for place, table in enumerate(found):
         said = f"{table.share:.1%} of {_size(table.size)}"
-        axes.text(0.98, place, said, ha="right", va="center", fontsize=8, color="black")
+        axes.text(0.98, place, said, ha="right", va="center", fontsize=8, color=axes.title.get_color())
     axes.set(xlim=(0, 1), xlabel="share of slots in use", title=f"{_named(tok)}: compiled tables")
     return axes
 
@@ -135,7 +154,7 @@ def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = N
     axes = _axes(ax, 6.0, min(7.0, 1.0 + rows / 50))
     image = axes.imshow(picture.reshape(rows, 256), cmap="viridis_r", aspect="auto", interpolation="nearest")
     if is_trie:
-        axes.figure.colorbar(image, ax=axes, label="bytes from the root", shrink=0.8)
+        _colours(axes, image, label="bytes from the root", shrink=0.8)
     title = f"{table.name}: {table.share:.1%} of {table.used.size} slots in use"
     axes.set(xlabel="slot within its block of 256", ylabel="block", title=title)
     return axes
@@ -176,6 +195,6 @@ def compression(
             axes.text(
                 j, i, f"{rate:.1f}", ha="center", va="center", fontsize=7, color="k" if rate > 0.6 * most else "w"
             )
-    axes.figure.colorbar(image, ax=axes, shrink=0.6, extend="max")
+    _colours(axes, image, shrink=0.6, extend="max")
     axes.set_title(title)
     return axes

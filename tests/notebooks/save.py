@@ -34,10 +34,9 @@ COLOURS = 64
 def small(png: str) -> str:
     """The same picture as PNG with a palette, both in Base64."""
     image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
-    plain = Image.new("RGB", image.size, "white")
-    plain.paste(image, mask=image.getchannel("A"))
     file = io.BytesIO()
-    plain.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    plain = image.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)  # keeps transparency
+    plain.save(file, "PNG", optimize=True)
     return base64.b64encode(file.getvalue()).decode()
 
 

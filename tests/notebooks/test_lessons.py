@@ -91,8 +91,8 @@ ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
         "one_character": ("'\\u0940'", "'a'"),
         "cut_out": ("'<tool>'", "'tool'"),
         "same_words": (
-            "r\"'(?:s|t|re|ve|m|ll|d)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+\"",
-            "DIGITS.replace(\"'s\", \"'(?:s)\")",
+            'r"\'(?:s|t|re|ve|m|ll|d)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"',
+            'DIGITS.replace("\'s", "\'(?:s)")',
         ),
     },
 }
