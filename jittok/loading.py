@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from jittok._jit import on_compile, patiently
-from jittok.compiled import folder, known_name, name_of, recall, remember
+from jittok._jit import WouldCompile, at_hand_only, on_compile, patiently
+from jittok.compiled import folder, keep, known_name, name_of, recall, remember
 from jittok.digest import blake2b
+from jittok.encode.meanwhile import waits
 from jittok.errors import IN_MEMORY, MalformedVocab, refuse_keywords
 from jittok.pipeline import Pipeline
 from jittok.record import Record
@@ -25,6 +26,8 @@ from jittok.vocab.bundled import bundled_names, bundled_path, packed_vocab
 from jittok.vocab.releases import NEWEST, release_named
 
 GGUF = b"GGUF"
+READ = "read"
+"""What is kept of a vocabulary under this name: what was read, as long as nothing is compiled."""
 BESIDE = (
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json", "config.json",
 )  # fmt: skip
@@ -331,6 +334,10 @@ def _found_or_read(
         parts = None if kept is None else kept.part("vocab")
         if parts is not None:
             return Tokenizer(parts["vocab"]._replace(source=source), key=key, kept=kept, **options)
+        kept = None if key is None else recall(key, READ)
+        parts = None if kept is None else kept.part("vocab")
+        if parts is not None:
+            return Tokenizer(parts["vocab"]._replace(source=source), key=key, **options)
         if taken is not None:
             break
         taken = take()
@@ -338,8 +345,23 @@ def _found_or_read(
         if key == before:  # nothing is kept under it
             break
     with _without_collector():
-        vocab = taken[1]()._replace(source=source)
-        return Tokenizer(vocab, key=taken[0](), **options)
+        vocab = _read_at_hand(taken[1])._replace(source=source)
+        key = taken[0]()
+        tok = Tokenizer(vocab, key=key, **options)
+        if key is not None and tok._read_alone:
+            keep(key, READ, {"vocab": vocab._replace(source="")})
+        return tok
+
+
+def _read_at_hand(read: Callable[[], Vocab | Pipeline]) -> Vocab | Pipeline:
+    """What `read` gives, without kernels that would have to be compiled for it: reading does without nearly all."""
+    if waits(0):
+        try:
+            with at_hand_only():
+                return read()
+        except WouldCompile:
+            pass
+    return read()
 
 
 def bundled(

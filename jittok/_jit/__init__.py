@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import levels, store
+from jittok._jit.at_hand import WouldCompile, at_hand_only, compiles
 from jittok._jit.collecting import no_collection
 from jittok._jit.frame import Call, plan_of
 from jittok._jit.patient import LONG, patiently, when_long
@@ -33,9 +34,9 @@ from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
 __all__ = [
     "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF32",
-    "OutF64", "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "cache_dir", "frozen", "has_compiler",
-    "helper", "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone", "store", "warm",
-    "when_long", "wide",
+    "OutF64", "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "WouldCompile", "at_hand_only", "cache_dir",
+    "frozen", "has_compiler", "helper", "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone",
+    "store", "warm", "when_long", "wide",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -208,8 +209,15 @@ class kernel(Generic[P, R]):
         return {name: plan_of(hint) for name, hint in hints.items()}
 
     def ready(self) -> Callable[[int], int]:
-        """Load what is shipped or kept, or compile, once. CompilerMissing if there is nothing to do either with."""
+        """Load what is shipped or kept, or compile, once. CompilerMissing if there is nothing to do either with,
+        WouldCompile where nothing is to be compiled (`at_hand_only`)."""
+        if self.waits():
+            raise WouldCompile(".".join(self._name))
         return patiently(self._ready)
+
+    def waits(self) -> bool:
+        """Whether the next call raises WouldCompile."""
+        return not compiles() and not self.at_hand()
 
     def _ready(self) -> Callable[[int], int]:
         with self._lock:
@@ -300,6 +308,7 @@ class kernel(Generic[P, R]):
 
     def _compile(self) -> tuple[Any, Any]:
         from jittok._jit import machine
+        from jittok._jit.told import compiling
 
         place, stamp = self._place
         if place and compiler_is_lost():
@@ -307,7 +316,7 @@ class kernel(Generic[P, R]):
 
             code = compile_outside(self.python.__module__, self.python.__qualname__)
         else:
-            with COMPILER, no_collection():
+            with COMPILER, no_collection(), compiling(".".join(self._name).removeprefix("jittok.")):
                 from jittok._jit.compiler import compile_kernel
 
                 code = compile_kernel(self.python)

@@ -98,8 +98,7 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text of its encoding
         options = build_parser().parse_args(arguments)
         command, names = f" {options.command}", set(vars(options))
-        with _compiling_told():
-            status: int = options.run(options)
+        status: int = options.run(options)
         if (error := _flush_or_forget()) is not None:
             raise error
     except SystemExit as leave:  # --help and wrong use; whoever reads the help may stop
@@ -174,28 +173,6 @@ def _flush_or_forget() -> Exception | None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return error
     return None
-
-
-@contextlib.contextmanager
-def _compiling_told() -> Iterator[None]:
-    """While kernels are compiled a terminal says so; the line goes when it is done."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield
-        return
-    from jittok import _jit
-
-    line = "compiling kernels for this machine, once ..."
-
-    def tell(begins: bool) -> None:
-        with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
-            sys.stderr.write(f"\r{line}" if begins else "\r" + " " * len(line) + "\r")
-            sys.stderr.flush()
-
-    _jit.on_compile.append(tell)
-    try:
-        yield
-    finally:
-        _jit.on_compile.remove(tell)
 
 
 def one_line(error: BaseException, options: Container[str] = ()) -> str:

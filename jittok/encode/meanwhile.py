@@ -1,27 +1,26 @@
-"""Short first texts, encoded by the plain reference as long as their kernel is not compiled.
+"""Short first texts, encoded by the plain reference as long as kernels are not compiled.
 
 Compiling takes seconds, and the reference a millisecond for a line of text. So whoever encodes a few texts where no
-machine code is shipped or kept does not wait for the compiler. The first longer text or batch, or `WORTH_COMPILING`
-bytes of short ones, compile the kernel. `JITTOK_COMPILE_FIRST=1`: the first text does, whatever its size.
+machine code is shipped or kept does not wait for the compiler: neither for the kernels that encode, nor for those that
+make their tables. The first longer text or batch, or `WORTH_COMPILING` bytes of short ones, compile.
+`JITTOK_COMPILE_FIRST=1`: the first text does, whatever its size.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import CHECKED, has_compiler
+from jittok._jit import CHECKED, at_hand_only, has_compiler
+from jittok._jit.collecting import no_collection
 from jittok.errors import JittokError
 from jittok.inputs import Documents, to_bytes
-from jittok.models.kinds import kind_of
-
-if TYPE_CHECKING:
-    from jittok.encode.encoder import Encoder
-    from jittok.rows import TokenArray
-    from jittok.vocab import Vocab
+from jittok.models.kinds import around, kind_of
+from jittok.pipeline import Pipeline
+from jittok.vocab import NO_TOKEN, Vocab
 
 COMPILE_FIRST = os.environ.get("JITTOK_COMPILE_FIRST", "0") not in ("", "0")
 """Whether no text is left to the reference."""
@@ -46,75 +45,76 @@ def spend(size: int) -> None:
     _spent += size
 
 
-def ids_meanwhile(encoder: Encoder, text: bytes, add_special: bool, parse_special: bool) -> NDArray[np.int32] | None:
-    """int32[n]: the ids of a short text of a GGUF vocabulary whose kernel would have to be compiled. None where the
-    kernel is to encode it: it is at hand, there is too much text, or the kernel has to say what is wrong with it."""
-    rows = _rows(encoder, [text], add_special, parse_special)
-    return None if rows is None else rows[0]
+def may_compile_later(vocab: Vocab | Pipeline) -> None:
+    """Raise what compiling the tables of a vocabulary would raise, MalformedVocab, without compiling them."""
+    from jittok.normalize.xcda import read_charsmap
+
+    for step in vocab.pipeline.normalize if isinstance(vocab, Vocab) else vocab.normalize:
+        charsmap = getattr(step, "charsmap", None)
+        if charsmap is not None:
+            with at_hand_only():
+                read_charsmap(charsmap, vocab.source)
 
 
 def rows_meanwhile(
-    encoder: Encoder, texts: Any, add_special: bool, parse_special: bool, *, replace: bool
-) -> TokenArray | None:
-    """The same for a few texts: a list, a tuple or `Documents`. Anything else is left to the kernel."""
+    vocab: Vocab | Pipeline, texts: list[bytes], add_special: bool, parse_special: bool, *, replace: bool
+) -> list[NDArray[np.int32]] | None:
+    """The ids of short texts. None where kernels are to encode them: there is too much text, or a kernel has to say
+    what is wrong with it."""
+    size = sum(map(len, texts)) + EACH * len(texts)
+    if not waits(size):
+        return None
+    spend(size)
+    try:
+        if isinstance(vocab, Pipeline):
+            from jittok.encode.general import GeneralEncoder
+
+            plain = GeneralEncoder(vocab)
+            rule = plain.rule(add_special, parse_special, replace)
+            with no_collection():  # the first text makes a million objects of a large vocabulary
+                return [plain.one(text, rule) for text in texts]
+        from jittok.reference.tokenize import tokenize
+
+        found = [tokenize(vocab, text, add_special=add_special, parse_special=parse_special) for text in texts]
+    except JittokError:
+        return None
+    return [np.array(ids, np.int32) for ids in found]
+
+
+def short_texts(texts: Any, replace: bool) -> list[bytes] | None:
+    """A few texts as bytes: of a list, a tuple or `Documents`. None for anything else, and for much text."""
     if isinstance(texts, Documents):
-        places = zip(texts.starts.tolist(), texts.stops.tolist(), strict=True)
         if not waits(int((texts.stops - texts.starts).sum()) + EACH * texts.starts.size):
             return None
-        raw = [texts.between(start, stop) for start, stop in places]
-    elif type(texts) in (list, tuple) and all(type(text) in (str, bytes) for text in texts):
-        if not waits(sum(map(len, texts)) + EACH * len(texts)):
-            return None
-        try:
-            raw = [to_bytes(text, replace) for text in texts]
-        except JittokError:
-            return None
-    else:
+        return [texts.between(*each) for each in zip(texts.starts.tolist(), texts.stops.tolist(), strict=True)]
+    if type(texts) not in (list, tuple) or not all(type(text) in (str, bytes) for text in texts):
         return None
-    rows = _rows(encoder, raw, add_special, parse_special)
-    if rows is None:
+    if not waits(sum(map(len, texts)) + EACH * len(texts)):
         return None
-    from jittok.rows import TokenArray
+    try:
+        return [to_bytes(text, replace) for text in texts]
+    except JittokError:
+        return None
 
-    ends = np.cumsum([0, *(row.size for row in rows)])
-    return TokenArray(np.concatenate([np.zeros(0, np.int32), *rows]), ends)
+
+def around_rows(vocab: Vocab | Pipeline, add_special: bool) -> tuple[int, int]:
+    """How many ids stand around each text."""
+    if isinstance(vocab, Pipeline):
+        from jittok.encode.general import GeneralEncoder
+
+        return GeneralEncoder(vocab).rule(add_special, False, False).around
+    before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+    return int(before >= 0), int(after >= 0)
 
 
-def newline_of(vocab: Vocab, encoder: Encoder | None, may_wait: bool) -> int:
-    """The id of a newline, NO_TOKEN if there is none. `may_wait`: the kernel need not be compiled for it."""
-    if encoder is None or not may_wait or not waits(EACH) or _first_kernel(encoder).at_hand():
-        return kind_of(vocab).newline_id(vocab, encoder)
+def newline_meanwhile(vocab: Vocab) -> int:
+    """The id of a newline, NO_TOKEN if there is none."""
     from jittok.reference.tokenize import newline_id
 
     spend(EACH)
     return newline_id(vocab)
 
 
-def _rows(
-    encoder: Encoder, texts: list[bytes], add_special: bool, parse_special: bool
-) -> list[NDArray[np.int32]] | None:
-    size = sum(map(len, texts)) + EACH * len(texts)
-    if not waits(size) or _first_kernel(encoder).at_hand():
-        return None
-    from jittok.reference.tokenize import tokenize
-
-    spend(size)
-    try:
-        found = [tokenize(encoder.vocab, text, add_special=add_special, parse_special=parse_special) for text in texts]
-    except JittokError:
-        return None
-    return [np.array(ids, np.int32) for ids in found]
-
-
-def _first_kernel(encoder: Encoder) -> Any:
-    """The kernel that the model calls first."""
-    if encoder.one_kernel:
-        return encoder.model.encode_fragments
-    called: list[Any] = []
-
-    def note(kernel: Any, *_args: Any) -> int:
-        called.append(kernel)
-        return 0
-
-    encoder.model.encode_fragments(encoder.arrays, *[None] * 11, run=note)
-    return called[0]
+def newline_of(vocab: Vocab, encoder: Any) -> int:
+    """The same by the kernel."""
+    return kind_of(vocab).newline_id(vocab, encoder)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jittok._jit import WouldCompile
 from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.auto_class import beside, class_of, own_steps
 from jittok.files.contents import exists, matching, parse_around, parse_json, read_file
@@ -178,12 +179,16 @@ def _at_once(file: str, content: bytes, folder: Path | None) -> Pipeline | None:
     from jittok.files.hf_merges import NotAtOnce
     from jittok.files.scan import worth_it
 
-    if not worth_it(content) or (root := parse_around(file, content)) is None:
+    if not worth_it(content):
         return None
     try:
-        return _of_json(root, content, folder)
+        if (root := parse_around(file, content)) is not None:
+            return _of_json(root, content, folder)
     except (NotAtOnce, MalformedVocab, UnsupportedVocab):  # read as a whole, it is told best
-        return None
+        pass
+    except WouldCompile:  # the library reads it in less time
+        pass
+    return None
 
 
 def _is_ranks(content: bytes) -> bool:

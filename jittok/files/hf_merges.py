@@ -96,6 +96,8 @@ def resolve_merges(
 
 def _at_once(merges: list[Any], vocabulary: Vocabulary) -> list[NDArray[np.int32]] | None:
     """The columns of all merges; None where one is not as it should be, or cannot be told from another here."""
+    if find_all.waits():
+        return None
     parts = _parts(merges)
     return None if parts is None else _looked_up(*parts, vocabulary)
 
@@ -116,14 +118,10 @@ def _looked_up(data: U8, offsets: I64, vocabulary: Vocabulary) -> list[NDArray[n
 
 def _parts(merges: list[Any]) -> tuple[U8, I64] | None:
     """(bytes, offsets) of left and right parts in turns; None where a merge has not two."""
-    kinds = set(map(type, merges))
-    if kinds == {list} and set(map(len, merges)) == {2}:
-        flat = list(chain.from_iterable(merges))
-        if set(map(type, flat)) != {str}:
-            return None
-        data, offsets = packed_texts(flat)
+    if _are_pairs(merges):
+        data, offsets = packed_texts(list(chain.from_iterable(merges)))
         return frozen(data, np.uint8), frozen(offsets, np.int64)
-    if kinds != {str}:
+    if set(map(type, merges)) != {str}:
         return None
     joined = np.frombuffer("\0".join(merges).encode(), np.uint8)
     ends = np.flatnonzero((joined == SPACE) | (joined == CUT))
@@ -134,6 +132,15 @@ def _parts(merges: list[Any]) -> tuple[U8, I64] | None:
     offsets[1:-1] = ends - np.arange(ends.size)
     offsets[-1] = joined.size - ends.size
     return frozen(joined[(joined != SPACE) & (joined != CUT)], np.uint8), frozen(offsets, np.int64)
+
+
+def _are_pairs(merges: list[Any]) -> bool:
+    """Whether each merge is a pair of texts."""
+    return (
+        set(map(type, merges)) == {list}
+        and set(map(len, merges)) == {2}
+        and set(map(type, chain.from_iterable(merges))) == {str}
+    )
 
 
 def _one_by_one(
@@ -150,7 +157,7 @@ def _one_by_one(
         parts = " ".join(lines).split(" ") if lines else []
         lefts, rights = parts[0::2], parts[1::2]
     else:
-        for k, merge in enumerate(merges):
+        for k, merge in enumerate(() if _are_pairs(merges) else merges):
             if type(merge) is not list or len(merge) != 2 or type(merge[0]) is not str or type(merge[1]) is not str:
                 raise place.at(k).bad(merge, "a pair of texts")
         lefts, rights = [merge[0] for merge in merges], [merge[1] for merge in merges]

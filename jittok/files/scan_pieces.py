@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import JIT, U8, OutI64, OutU8, OutU32, frozen, kernel, wide
+from jittok._jit import JIT, U8, OutI64, OutU8, OutU32, WouldCompile, frozen, kernel, wide
 from jittok.pipeline.models import BYTE, NORMAL
 
 LEAST = 1 << 14
@@ -43,7 +43,10 @@ def first_pieces(content: bytes) -> Pieces:
     starts, stops = np.empty(room, np.int64), np.empty(room, np.int64)
     types, scores = np.empty(room, np.uint8), np.empty(room, np.uint32)
     end = np.zeros(1, np.int64)
-    count = read_pieces(frozen(np.frombuffer(content, np.uint8), np.uint8), starts, stops, types, scores, end)
+    try:
+        count = read_pieces(frozen(np.frombuffer(content, np.uint8), np.uint8), starts, stops, types, scores, end)
+    except WouldCompile:
+        return Pieces(0, [], [], [])
     texts = [content[i:j] for i, j in zip(starts[:count].tolist(), stops[:count].tolist(), strict=True)]
     if not _all_utf8(texts):
         return Pieces(0, [], [], [])

@@ -24,6 +24,8 @@ CHECK = 0x800000FF
 """Label and bit 31: a unit that holds a value never matches a byte."""
 ENDS, WIDE, VALUE = 0x100, 0x200, 0x7FFFFFFF
 NO_MATCH = 0
+LEVELS = 256
+"""Bytes of keys; a charsmap with a longer path is walked unit by unit."""
 OUTSIDE = -1
 """A link leads out of the units."""
 
@@ -52,7 +54,11 @@ def read_charsmap(charsmap: NDArray[np.uint8], source: str) -> Charsmap:
     units = frozen(np.frombuffer(blob, "<u4", size // 4, 4), np.uint32)
     replacements = frozen(np.frombuffer(blob, np.uint8, offset=4 + size), np.uint8)
     begins, labels = links_of(units)
-    found = find_cycle(units, begins, labels, np.zeros(units.size, np.uint8), np.empty(2 * units.size + 2, np.int64))
+    found = -1
+    if not ends_soon(units, begins, labels):
+        found = find_cycle(
+            units, begins, labels, np.zeros(units.size, np.uint8), np.empty(2 * units.size + 2, np.int64)
+        )
     if found >= 0:
         raise MalformedVocab(source, KEY, InWords(f"unit {found} below itself"), "paths that come to an end")
     return Charsmap(units, replacements, blob.rfind(b"\0", 4 + size) + 1 - (4 + size) if 0 in replacements else 0)
@@ -101,36 +107,32 @@ def longest_key(charsmap: Charsmap, text: U8, start: int, stop: int) -> tuple[in
 def links_of(units: U32) -> tuple[I64, U8]:
     """(where the labels below each base begin, int64[bases + 1]; these labels, rising): a unit's place and its label
     tell the one base that it can be below. Bases stand in blocks of 256, of which the last may not be full of units."""
+    places = np.flatnonzero(((units & CHECK) > 0) & ((units & CHECK) <= 0xFF))
+    own = (units[places] & 0xFF).astype(np.int64)
+    bases, labels = places ^ own, np.zeros(units.size, np.uint8)
+    labels[: places.size] = own[np.lexsort((own, bases))]
     begins = np.zeros((units.size | 0xFF) + 2, np.int64)
-    labels = np.empty(units.size, np.uint8)
-    link_units(units, begins, labels, np.zeros(256, np.int64))
+    begins[1:] = np.cumsum(np.bincount(bases, minlength=begins.size - 1))
     return frozen(begins, np.int64), frozen(labels, np.uint8)
 
 
-@kernel
-def link_units(units: U32, begins: OutI64, labels: OutU8, order: OutI64) -> int:
-    """See `links_of`; how many links. begins: int64[], order: int64[256] zeroed, labels: uint8[units]"""
-    for place in range(units.size):
-        label = wide(units[place]) & CHECK
-        if 0 < label <= 0xFF:
-            begins[(place ^ label) + 1] += 1
-    for base in range(1, begins.size):
-        begins[base] += begins[base - 1]
-    # the labels of one base stand in one block: going through the block by label gives them rising
-    for block in range(0, units.size, 256):
-        for place in range(block, min(block + 256, units.size)):
-            label = wide(units[place]) & CHECK
-            if 0 < label <= 0xFF:
-                base = place ^ label
-                at = begins[base] + order[base & 0xFF]
-                order[base & 0xFF] += 1
-                while at > begins[base] and wide(labels[at - 1]) > label:
-                    labels[at] = labels[at - 1]
-                    at -= 1
-                labels[at] = label
-        for k in range(256):
-            order[k] = 0
-    return wide(begins[begins.size - 1])
+def ends_soon(units: U32, begins: I64, labels: U8) -> bool:
+    """Whether all paths from the root end within LEVELS units, so that none has a cycle.
+
+    begins, labels: of `links_of`
+    """
+    nodes = np.zeros(min(units.size, 1), np.int64)
+    for _ in range(LEVELS + 1):
+        values = units[nodes].astype(np.int64)
+        bases = np.unique(nodes ^ (values >> 10 << ((values & WIDE) >> 6)))
+        bases = bases[bases + 1 < begins.size]
+        counts = begins[bases + 1] - begins[bases]
+        ends = np.cumsum(counts)
+        if not ends.size or not ends[-1]:
+            return True
+        links = np.arange(int(ends[-1])) + np.repeat(begins[bases] - ends + counts, counts)
+        nodes = np.repeat(bases, counts) ^ labels[links]
+    return False
 
 
 @kernel

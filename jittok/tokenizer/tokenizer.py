@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen, patiently
+from jittok._jit import WouldCompile, at_hand_only, frozen, patiently
 from jittok.compiled import Kept, keep
-from jittok.encode.meanwhile import ids_meanwhile, newline_of, rows_meanwhile
-from jittok.errors import UnsupportedVocab, refuse_keywords
+from jittok.encode.meanwhile import (
+    EACH,
+    around_rows,
+    may_compile_later,
+    newline_meanwhile,
+    newline_of,
+    rows_meanwhile,
+    short_texts,
+    waits,
+)
+from jittok.errors import JittokError, UnsupportedVocab, refuse_keywords
 from jittok.inputs import Documents, Errors, OneText, check_options, to_bytes
 from jittok.locks import once
 from jittok.piece_cache.bound import bounded, default_cache_bytes
@@ -34,6 +43,9 @@ if TYPE_CHECKING:
     from jittok.rows import TokenArray
     from jittok.trace import Trace
 
+OWN_CHECKS = frozenset({"plamo2", "plamo3", "test"})
+"""Types whose tables are looked at while they are compiled, and may be refused."""
+A_TEXT = b"a text"
 LONG_TEXT = 1 << 20
 """Bytes of a text that may be worth asking whether it is shared by threads."""
 SHOWN_SPECIAL = 300
@@ -82,17 +94,45 @@ class Tokenizer(Decoding):
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
         self._builtins: dict[tuple[bool, bool, str], Builtin | None] = {}  # the same, for one short text
         self._plain: Builtin | None = None  # that of the defaults
-        self._may_wait = self._text_may_wait = isinstance(vocab, Vocab)  # whether kernels may have to be compiled
+        self._may_wait = rules_of(self.type).has_tokens  # whether kernels may have to be compiled
+        self._text_may_wait = isinstance(vocab, Vocab)  # and those of decoding
+        self._read_alone = False  # tables are made when there is text enough for their kernels
         if kept is None:
-            self._encoder = self._make_encoder()  # now, as it may fail
-            if key is not None and self._encoder is not None:
-                compiled = self._encoder.compiled()
-                keep(key, "encoder", {"vocab": vocab._replace(source=""), **compiled})
+            self._compile_if_at_hand()
+
+    def _compile_if_at_hand(self) -> None:
+        """Make the encoder now, as it may fail. Where kernels would have to be compiled for its tables it is made when
+        there is text enough for them."""
+        if not (self._may_wait and waits(0)) or self.type in OWN_CHECKS:
+            self._encoder  # noqa: B018  made when it is asked for
+            return
+        try:
+            with at_hand_only():
+                self._encoder  # noqa: B018
+        except WouldCompile:
+            may_compile_later(self.vocab)
+            self._lacks_kernels = self._read_alone = True
+
+    @once
+    def _lacks_kernels(self) -> bool:
+        """Whether a kernel that any text needs would have to be compiled."""
+        try:
+            with at_hand_only():
+                encoder, rule = self._rule(False, False, "strict")
+                encoder.one(A_TEXT, rule)
+        except WouldCompile:
+            return True
+        except JittokError:  # a kernel said it
+            pass
+        return False
 
     @once
     def _encoder(self) -> Encoder | None:
         """What encodes, None for type "none". What was compiled before is fetched by the first text."""
-        return self._make_encoder()
+        encoder = self._make_encoder()
+        if self._kept is None and self._key is not None and encoder is not None:
+            keep(self._key, "encoder", {"vocab": self.vocab._replace(source=""), **encoder.compiled()})
+        return encoder
 
     def _make_encoder(self) -> Encoder | None:
         if isinstance(self.vocab, Pipeline):
@@ -138,6 +178,11 @@ class Tokenizer(Decoding):
             ids = builtin(text)
             if ids is not None:
                 return ids  # type: ignore[no-any-return]
+        if self._may_wait and threads is None:
+            replace = check_options(add_special, parse_special, errors)
+            rows = self._meanwhile([to_bytes(text, replace)], add_special, parse_special, replace)
+            if rows is not None:
+                return rows[0].view(Ids)
         encoder, rule = self._rule(add_special, parse_special, errors)
         if threads is None:
             if type(text) is str and not text.isascii():  # its UTF-8 is as quick to read as any bytes
@@ -151,11 +196,6 @@ class Tokenizer(Decoding):
                 return ids.view(Ids)
         raw = to_bytes(text, rule.replace)
         if len(raw) < LONG_TEXT and threads is None:
-            if self._may_wait:
-                ids = ids_meanwhile(encoder, raw, bool(add_special), bool(parse_special))
-                if ids is not None:
-                    return ids.view(Ids)
-                self._may_wait = False
             return encoder.one(raw, rule).view(Ids)
         from jittok.encode.batch import encode_one
 
@@ -182,6 +222,9 @@ class Tokenizer(Decoding):
             refuse_keywords(self.encode_batch, others)
         from jittok.encode.batch import encode_batch
 
+        meanwhile = self._rows_meanwhile(texts, add_special, parse_special, errors)
+        if meanwhile is not None:
+            return meanwhile.described_by(self.describe)
         encoder, rule = self._rule(add_special, parse_special, errors)
         rows = self._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
         if rows is None:
@@ -205,6 +248,10 @@ class Tokenizer(Decoding):
         from jittok.encode.batch import stretches
         from jittok.rows import TokenArray
 
+        meanwhile = self._rows_meanwhile(texts, add_special, parse_special, errors)
+        if meanwhile is not None:
+            yield meanwhile
+            return
         encoder, rule = self._rule(add_special, parse_special, errors)
         few = self._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
         if few is not None:
@@ -262,6 +309,9 @@ class Tokenizer(Decoding):
             refuse_keywords(self.count_batch, others)
         from jittok.encode.batch import stretches
 
+        meanwhile = self._rows_meanwhile(texts, add_special, parse_special, errors)
+        if meanwhile is not None:
+            return meanwhile.lengths
         encoder, rule = self._rule(add_special, parse_special, errors)
         few = self._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
         if few is not None:
@@ -272,14 +322,37 @@ class Tokenizer(Decoding):
     def _few(
         self, encoder: Encoder, texts: Texts, rule: Rule, threads: Any, bar: bool, *asked: Any
     ) -> TokenArray | None:
-        if self._may_wait:
-            rows = rows_meanwhile(encoder, texts, *map(bool, asked[:2]), replace=rule.replace)
-            self._may_wait = rows is not None
-            return rows
         from jittok.encode.few import few_rows
 
         plain = not bar and (threads is None or (type(threads) is int and threads > 0))
         return few_rows(encoder, self._builtins, texts, rule, asked) if plain else None
+
+    def _meanwhile(
+        self, texts: list[bytes], add_special: bool, parse_special: bool, replace: bool
+    ) -> list[NDArray[np.int32]] | None:
+        """The ids of short texts by plain Python while kernels would have to be compiled; None where kernels are to
+        encode them, from now on."""
+        rows = None
+        if waits(sum(map(len, texts)) + EACH * len(texts)) and self._lacks_kernels:
+            rows = rows_meanwhile(self.vocab, texts, bool(add_special), bool(parse_special), replace=replace)
+        self._may_wait = rows is not None
+        return rows
+
+    def _rows_meanwhile(self, texts: Any, add_special: bool, parse_special: bool, errors: str) -> TokenArray | None:
+        """The same as a TokenArray, of texts as for `encode_batch`."""
+        if not self._may_wait:
+            return None
+        replace = check_options(add_special, parse_special, errors)
+        raw = short_texts(texts, replace)
+        rows = None if raw is None else self._meanwhile(raw, add_special, parse_special, replace)
+        if rows is None:
+            self._may_wait = False
+            return None
+        from jittok.rows import TokenArray
+
+        ends = np.cumsum([0, *(row.size for row in rows)])
+        found = TokenArray(np.concatenate([np.zeros(0, np.int32), *rows]), ends)
+        return found.surrounded_by(*around_rows(self.vocab, bool(add_special)))
 
     def _rule(self, add_special: bool, parse_special: bool, errors: str) -> tuple[Encoder, Rule]:
         try:
@@ -388,7 +461,9 @@ class Tokenizer(Decoding):
         if isinstance(self.vocab, Pipeline):
             ids = self.encode("\n")
             return int(ids[0]) if ids.size == 1 else None
-        return or_none(newline_of(self.vocab, self._encoder, self._may_wait))
+        if self._may_wait and waits(EACH) and self._lacks_kernels:
+            return or_none(newline_meanwhile(self.vocab))
+        return or_none(newline_of(self.vocab, self._encoder))
 
     if not TYPE_CHECKING:  # a checker tells that it is not callable
 

@@ -172,8 +172,9 @@ def test_compiling_is_told_on_a_terminal_and_leaves_a_clean_answer() -> None:
     master, slave = pty.openpty()
     code = (
         "import sys; sys.argv[1:] = ['encode', '--vocab', 'gpt-2', '-p', 'Hello, world']\n"
-        "from jittok import _jit, cli\n"
-        "def told(*_):\n    for tell in _jit.on_compile: tell(True); tell(False)\n    return 0\n"
+        "from jittok import cli\n"
+        "from jittok._jit.told import compiling\n"
+        "def told(*_):\n    with compiling('one'): pass\n    with compiling('two'): return 0\n"
         "cli.encode.run, run = (lambda options: told() or run(options)), cli.encode.run\n"
     )
     script = "import jittok.cli.encode, jittok.cli\n" + code + "raise SystemExit(cli.main())"
@@ -187,6 +188,6 @@ def test_compiling_is_told_on_a_terminal_and_leaves_a_clean_answer() -> None:
         pass
     assert child.wait(60) == 0
     os.close(master)
-    assert b"compiling kernels for this machine, once ..." in shown
+    assert b"jittok: compiling kernel 2, two (once for this machine; 0 s so far) ..." in shown
     rows = [line.rsplit(b"\r", 1)[-1] for line in shown.replace(b"\r\n", b"\n").split(b"\n")[:-1]]
     assert rows == [b" 15496 -> 'Hello'", b"    11 -> ','", b"   995 -> ' world'"]

@@ -1,6 +1,8 @@
 """Short first texts do not wait for the compiler, and have the ids that the kernel gives."""
 
 import contextlib
+import json
+import lzma
 import os
 import subprocess
 import sys
@@ -10,13 +12,14 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import frozen
+from jittok._jit import WouldCompile, at_hand_only, frozen, kernel
 from jittok.encode import meanwhile
-from jittok.errors import EncodingFailed, InvalidToken
+from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab
 from jittok.inputs import Documents
 from jittok.reference import detokenize as plain_text
 from jittok.reference import tokenize as plain
 from jittok.tokenizer import meanwhile as decoding
+from jittok.vocab.bundled import bundled_path
 
 TEXTS = ["", "a first text of 123 words", "Über \U0001f600\n\n\t<s> [CLS] </s>", b"\xff\xc3(", "x" * 300]
 OPTIONS = [{}, {"add_special": True}, {"parse_special": True}, {"add_special": True, "parse_special": True}]
@@ -31,12 +34,9 @@ def asked(monkeypatch):
         asked.append(text)
         return plain_tokenize(vocab, text, **options)
 
-    class Missing:
-        at_hand = staticmethod(lambda: False)
-
     plain_tokenize = plain.tokenize
     monkeypatch.setattr(plain, "tokenize", noted)
-    monkeypatch.setattr(meanwhile, "_first_kernel", lambda _encoder: Missing)
+    monkeypatch.setattr(jittok.Tokenizer, "_lacks_kernels", True)
     monkeypatch.setattr(meanwhile, "COMPILE_FIRST", False)
     monkeypatch.setattr(meanwhile, "CHECKED", False)
     monkeypatch.setattr(meanwhile, "_spent", 0)
@@ -163,10 +163,128 @@ def test_longer_texts_and_many_go_to_the_kernel(asked, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(meanwhile, "has_compiler", lambda: False)
         jittok.bundled("bert").encode("four")
-    monkeypatch.setattr(meanwhile._first_kernel(None), "at_hand", lambda: True)
+    monkeypatch.setattr(jittok.Tokenizer, "_lacks_kernels", False)
     monkeypatch.setattr(meanwhile, "_spent", 0)
     jittok.bundled("bert").encode("four")
     assert len(asked) == 3
+
+
+FILES = {
+    "BPE": (
+        {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "Ġ": 3}, "merges": [["a", "b"]]},
+        {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}},
+    ),
+    "WordPiece": (
+        {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "##", "max_input_chars_per_word": 9,
+         "vocab": {"u": 0, "ab": 1, "##b": 2}},
+        {"pre_tokenizer": {"type": "BertPreTokenizer"},
+         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}},
+    ),
+    "Unigram": (
+        {"type": "Unigram", "unk_id": 0, "vocab": [["<u>", 0.0], ["▁ab", -1.0], ["b", -2.0], ["▁", -3.0]]},
+        {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=FILES)
+def file(request, tmp_path):
+    model, others = FILES[request.param]
+    parts = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder", "pre_tokenizer"))
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({"version": "1.0", **parts, **others, "added_tokens": [], "model": model}))
+    return path
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_file_of_another_library_goes_that_way_too(file):
+    tok, kernels = jittok.load(file, cache=False), jittok.load(file, cache=False)
+    kernels._may_wait = False
+    texts = ["", "ab abb", "x" * 300, b"ab \xff", b"a\xc3\xa9"]
+    for options in ({}, {"add_special": True}, {"parse_special": True}):
+        how = {**options, "errors": "replace"}
+        assert [tok.encode(text, **how).tolist() for text in texts] == kernels.encode_batch(texts, **how).to_list()
+        assert tok.encode_batch(texts, **how).to_list() == kernels.encode_batch(texts, **how).to_list()
+        assert tok.count_batch(texts, **how).tolist() == kernels.count_batch(texts, **how).tolist()
+    assert tok._may_wait
+    with pytest.raises(EncodingFailed) as said:
+        tok.encode(b"ab \xff")
+    with pytest.raises(EncodingFailed) as kernel_says:
+        kernels.encode(b"ab \xff")
+    assert str(said.value) == str(kernel_says.value)
+    assert not tok._may_wait
+
+
+NO_COMPILER = """
+import sys, jittok
+from jittok._jit import kernel
+def refused(self):
+    raise AssertionError(f"{self._name} is compiled")
+kernel._compile = refused
+tok = jittok.load(sys.argv[1]) if sys.argv[1:] else jittok.bundled("gpt-2")
+ids = tok.encode("ab abb, ab")
+assert tok.encode_batch(["ab abb, ab"]).to_list() == [ids.tolist()] and tok.count("ab abb, ab") == ids.size
+stream, nl = tok.stream_decoder(), tok.nl_id
+assert "".join([*map(stream.push, ids.tolist()), stream.finish()]) == tok.decode(ids)
+print(ids.tolist(), "numba" in sys.modules)
+del kernel._compile
+"""
+
+
+def first_ids(folder, *arguments):
+    env = os.environ | {"JITTOK_CACHE_DIR": str(folder / "cache"), "JITTOK_SHIPPED": "0", "JITTOK_COMPILE_FIRST": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_COMPILER, *map(str, arguments)], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.process
+def test_first_ids_of_an_empty_cache_compile_nothing(tmp_path, file):
+    assert first_ids(tmp_path, file) == f"{jittok.load(file, cache=False).encode('ab abb, ab').tolist()} False\n"
+
+
+@pytest.mark.process
+def test_what_was_read_is_kept_until_something_is_compiled(tmp_path, file):
+    found = first_ids(tmp_path, file)
+    (kept,) = (tmp_path / "cache" / "vocabularies").glob("*-read.vocab")
+    written = kept.stat().st_mtime_ns
+    assert first_ids(tmp_path, file) == found
+    assert kept.stat().st_mtime_ns == written
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["gpt-2", "bert", "t5", "mistral"])
+def test_first_ids_of_a_gguf_compile_nothing(tmp_path, name):
+    path = tmp_path / "vocab.gguf"
+    path.write_bytes(lzma.decompress(Path(bundled_path(name)).read_bytes()))
+    assert first_ids(tmp_path, path) == f"{jittok.bundled(name).encode('ab abb, ab').tolist()} False\n"
+
+
+def test_a_kernel_that_is_not_at_hand_is_not_compiled_where_none_is_to_be():
+    @kernel
+    def of_a_test(number: int) -> int:
+        return number + 1
+
+    with at_hand_only():
+        if of_a_test.compiled:
+            assert of_a_test.waits()
+            with pytest.raises(WouldCompile):
+                of_a_test(3)
+    assert of_a_test(3) == 4
+    with at_hand_only():
+        assert of_a_test(3) == 4
+
+
+def test_a_damaged_charsmap_is_refused_before_anything_is_compiled():
+    vocab = jittok.bundled("t5").vocab
+    (size,) = np.frombuffer(vocab.charsmap[:4].tobytes(), np.uint32)
+    damaged = vocab.charsmap.copy()
+    damaged[:4] = np.frombuffer(np.uint32(size + (1 << 20)).tobytes(), np.uint8)
+    with pytest.raises(MalformedVocab, match="charsmap"):
+        meanwhile.may_compile_later(vocab._replace(charsmap=damaged))
+    meanwhile.may_compile_later(vocab)
 
 
 @pytest.mark.process

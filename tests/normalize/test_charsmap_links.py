@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jittok._jit import frozen
-from jittok.normalize.xcda import CHECK, find_cycle, links_of
+from jittok.normalize.xcda import CHECK, LEVELS, ends_soon, find_cycle, links_of
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 300, 1000])
@@ -53,5 +53,20 @@ def test_cycles_are_those_that_looking_at_every_label_finds():
         array = frozen(units, np.uint32)
         found = find_cycle(array, *links_of(array), np.zeros(size, np.uint8), np.empty(2 * size + 2, np.int64))
         assert found == cycle_of(units)
+        assert ends_soon(array, *links_of(array)) == (found < 0)  # no path here is as long as LEVELS
         cycles += found >= 0
     assert 5 < cycles < 55
+
+
+@pytest.mark.parametrize(("length", "soon"), [(0, True), (1, True), (LEVELS, True), (LEVELS + 1, False), (900, False)])
+def test_a_longer_path_is_left_to_the_kernel(length, soon):
+    units = [1024 << 10] + [0] * 4095  # each unit on the path is the child of the one before, under the label 1
+    base = 1024
+    for k in range(length):
+        node = base ^ 1
+        base = 1026 + 2 * k if k + 1 < length else 0
+        units[node] = (node ^ base) << 10 | 1
+    array = frozen(units, np.uint32)
+    links = links_of(array)
+    assert ends_soon(array, *links) == soon
+    assert find_cycle(array, *links, np.zeros(array.size, np.uint8), np.empty(2 * array.size + 2, np.int64)) < 0

@@ -1,0 +1,69 @@
+"""What is compiled, told while it is: a line on a terminal or in a notebook, and one a kernel in the log.
+
+A pipe and a file get nothing: what a program writes there is read by others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from jittok._jit.store import log
+from jittok.locks import Lock
+
+WHY = "once for this machine"
+
+
+class _Compiled:
+    """What this process has compiled."""
+
+    kernels, seconds, told = 0, 0.0, False
+
+
+_so_far, _lock = _Compiled(), Lock()
+
+
+@contextlib.contextmanager
+def compiling(name: str) -> Iterator[None]:
+    """Tell that a kernel is compiled, for the time of the block."""
+    with _lock:
+        _so_far.kernels += 1
+        number, before = _so_far.kernels, _so_far.seconds
+    line = f"jittok: compiling kernel {number}, {name} ({WHY}; {before:.0f} s so far) ..."
+    terminal, begin = _terminal(), time.monotonic()
+    if terminal is not None:
+        _show(terminal, f"\r{line}")
+    elif not _so_far.told and _in_notebook():
+        _so_far.told = True
+        _show(sys.stderr, f"jittok: compiling kernels, {WHY}: some seconds each ...\n")
+    try:
+        yield
+    finally:
+        seconds = time.monotonic() - begin
+        with _lock:
+            _so_far.seconds += seconds
+        log.info("compiled kernel %d, %s, in %.1f s", number, name, seconds)
+        if terminal is not None:
+            _show(terminal, "\r" + " " * len(line) + "\r")
+
+
+def _terminal() -> Any:
+    """Standard error, if it is a terminal."""
+    with contextlib.suppress(AttributeError, ValueError):  # none, or closed
+        return sys.stderr if sys.stderr.isatty() else None
+    return None
+
+
+def _show(terminal: Any, text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        terminal.write(text)
+        terminal.flush()
+
+
+def _in_notebook() -> bool:
+    """Whether cells of a notebook run here, whose standard error is shown below them."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
