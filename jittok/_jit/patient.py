@@ -81,7 +81,9 @@ if hasattr(os, "register_at_fork"):
 def patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """work(*args, **kwargs), which a KeyboardInterrupt may leave at any time. Other threads than the main one, which
     no signal reaches, do it themselves."""
-    if threading.current_thread() is not threading.main_thread() or not compiles():  # what does not compile is short
+    if not compiles():  # what need not be compiled is short
+        return work(*args, **kwargs)
+    if threading.current_thread() is not threading.main_thread():
         return work(*args, **kwargs)
     worker = _idle.pop() if _idle else _Worker()
     result, error = worker.wait_for(lambda: work(*args, **kwargs))
