@@ -80,9 +80,11 @@ def _of_tokenizers(tokenizer: Any, methods: Iterable[str]) -> Pipeline:
         _check(tokenizer, "to_str", "a tokenizers.Tokenizer (jittok.load reads files)")
     if name := _own_method(tokenizer, "tokenizers", methods):
         raise _refused(tokenizer, f"a method {name} of its own", "the methods of tokenizers.Tokenizer")
+    if not hasattr(tokenizer, "get_vocab"):
+        return read_object(_written(tokenizer))
+    ids = _distinct_ids(tokenizer)
     made = read_object(_written(tokenizer))
-    if hasattr(tokenizer, "get_vocab"):
-        _check_ids(tokenizer, made)
+    _check_ids(tokenizer, made, ids)
     return made
 
 
@@ -103,8 +105,8 @@ def _written(tokenizer: Any) -> bytes:
     return bytes(text, "utf-8") if isinstance(text, str) else bytes(text)
 
 
-def _check_ids(tokenizer: Any, made: Pipeline) -> None:
-    """UnsupportedVocab where a text has another id in the object than in what it writes."""
+def _distinct_ids(tokenizer: Any) -> dict[bytes, int]:
+    """text -> id of an object. UnsupportedVocab where two texts have one id: what it writes is then chance too."""
     ids = {text.encode(): token for text, token in tokenizer.get_vocab().items()}
     if len(set(ids.values())) != len(ids):
         texts: dict[int, bytes] = {}
@@ -112,6 +114,11 @@ def _check_ids(tokenizer: Any, made: Pipeline) -> None:
             if texts.setdefault(token, text) != text:
                 pair = f"the id {token} for {texts[token].decode()!r} and {text.decode()!r}"
                 raise _refused(tokenizer, pair, "an id of its own for each text: which of them it prints is chance")
+    return ids
+
+
+def _check_ids(tokenizer: Any, made: Pipeline, ids: dict[bytes, int]) -> None:
+    """UnsupportedVocab where a text has another id in the object than in what it writes."""
     for text in sorted({*ids, *made.ids}) if ids != made.ids else ():
         mine, its = made.ids.get(text, "none"), ids.get(text, "none")
         if mine != its:

@@ -119,6 +119,8 @@ def form_of(tok: Tokenizer) -> Form | None:
 
 def _of_file(pipeline: Pipeline) -> Form | None:
     model = pipeline.model
+    if pipeline.twins:  # other kinds of files have one text of an id
+        return None
     at = pipeline.single.index(FIRST_TEXT)
     ids = {"bos": pipeline.bos_id, "eos": pipeline.eos_id, "unk": pipeline.unknown_id, "pad": pipeline.pad_id}
     roles = {role: token for role, token in ids.items() if token != NO_TOKEN}

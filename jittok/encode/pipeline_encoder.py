@@ -58,6 +58,8 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
         make = _prepared if known["prepared"] else PipelineEncoder
         return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
     refuse_empty_tokens(pipeline)
+    if pipeline.twins:  # kernels know one text of an id
+        return GeneralEncoder(pipeline)
     for family, (module, models) in COMPILERS.items():
         if not isinstance(pipeline.model, models):
             continue

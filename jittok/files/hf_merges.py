@@ -71,6 +71,7 @@ class Vocabulary(NamedTuple):
     token_bytes: NDArray[np.uint8]
     token_offsets: NDArray[np.int64]
     holes: NDArray[np.int32]
+    twins: tuple[tuple[str, int], ...] = ()  # texts whose id another text has too
 
 
 def resolve_merges(

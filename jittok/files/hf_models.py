@@ -25,7 +25,8 @@ ROOM = 1 << 16
 
 
 def read_vocabulary(node: Node) -> Vocabulary:
-    """The vocabulary of a JSON object from texts to ids. Each id stands once; holes are allowed, not far ones."""
+    """Texts to ids of a JSON object. Holes are allowed, not far ones. Of texts with one id the first
+    is the token's."""
     if isinstance(node.value, Texts):
         return _read_at_once(node.value)
     ids = node.of(dict)
@@ -42,14 +43,14 @@ def read_vocabulary(node: Node) -> Vocabulary:
     if most + 1 == len(numbers) and numbers == list(range(len(numbers))):
         return Vocabulary(ids, *packed_texts(ids), fixed([], np.int32))
     texts: list[str | None] = [None] * (most + 1)
+    twins = []
     for text, number in ids.items():
-        if texts[number] is not None:
-            raise Node(node.file, f"{node.place}[{text!r}]", None).bad(
-                number, f"an id of its own: {texts[number]!r} has it, and which of both tokenizers prints is chance"
-            )
-        texts[number] = text
+        if texts[number] is None:
+            texts[number] = text
+        else:
+            twins.append((text, number))
     holes = [number for number, text in enumerate(texts) if text is None]
-    return Vocabulary(ids, *packed_texts([text or "" for text in texts]), fixed(holes, np.int32))
+    return Vocabulary(ids, *packed_texts([text or "" for text in texts]), fixed(holes, np.int32), tuple(twins))
 
 
 def _read_at_once(found: Texts) -> Vocabulary:

@@ -60,7 +60,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
         decode=decoders(root.child("decoder")) if root.has("decoder") else (Spaced(),),
         single=single,
         pair=pair,
-        notes=(*notes, *moved, *_not_applied(root)),
+        notes=(*notes, *moved, *_not_certain(vocabulary), *_not_applied(root)),
     )
     if max(*single, *pair) >= len(made):
         raise root.child("post_processor").bad(InWords(f"the id {max(*single, *pair)}"), f"ids below {len(made)}")
@@ -83,6 +83,7 @@ def make_pipeline(
         model_bytes=vocabulary.token_bytes,
         model_offsets=vocabulary.token_offsets,
         holes=vocabulary.holes,
+        twins=vocabulary.twins,
         model=model,
         added_bytes=data,
         added_offsets=offsets,
@@ -104,7 +105,9 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
     found: dict[str, AddedToken] = {}
     one_an_id: dict[int, AddedToken] = {}  # a token that is new may have an id of the model
     moved, ids = [], vocabulary.ids
-    top = vocabulary.token_offsets.size - 1 - vocabulary.holes.size  # a piece of Unigram may be there twice
+    top = (
+        vocabulary.token_offsets.size - 1 - vocabulary.holes.size + len(vocabulary.twins)
+    )  # a piece of Unigram may be there twice
     rows = [] if node.value is None else node.items()
     if len(rows) > MOST_ADDED:
         raise node.bad(InWords(f"{len(rows)} added tokens"), f"at most {MOST_ADDED}")
@@ -200,6 +203,15 @@ def _special_ids(part: Node, item: Node) -> list[int]:
         if not 0 <= each.of(int) < 1 << 31:
             raise each.bad(each.value, "an id, 0 or more, below 2^31")
     return list(ids.value)
+
+
+def _not_certain(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """What is said of ids that have two texts."""
+    if not vocabulary.twins:
+        return ()
+    text, token = vocabulary.twins[0]
+    more = f", and {len(vocabulary.twins) - 1} more such texts" if len(vocabulary.twins) > 1 else ""
+    return (f"{text!r} has the id {token}, which another text has too{more}: ids are certain, what they print is not",)
 
 
 def _not_applied(root: Node) -> tuple[str, ...]:

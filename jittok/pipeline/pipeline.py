@@ -37,8 +37,8 @@ FIRST_TEXT, SECOND_TEXT = -1, -2
 SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED, PRINTED_NORMALIZED = (1 << k for k in range(7))
 """Flags of an added token."""
 _VERSION = b"jittok pipeline 1"
-_LATER = {"own_ids"}
-"""Fields that the fingerprint neither reads nor counts: fingerprints that were written down stay."""
+_LATER = {"own_ids", "twins"}
+"""Fields that the fingerprint does not count, and reads where they are not empty: those that were written down stay."""
 _ATTRIBUTES = {NORMAL: 4, UNKNOWN: 1, CONTROL: 8, USER: 16, UNUSED: 2, BYTE: 32}
 """sentencepiece's kind of a piece -> the attribute bit that a GGUF file would have."""
 
@@ -93,6 +93,7 @@ class Pipeline(Record, eq=False):
     unk_id: int = NO_TOKEN
     pad_id: int = NO_TOKEN
     own_ids: tuple[int, ...] = ()  # bos, eos, unk and pad of the file itself, where files beside it name others
+    twins: tuple[tuple[str, int], ...] = ()  # more texts of the model's vocabulary, with ids that others have too
     name: str = ""
     notes: tuple[str, ...] = ()  # what the file says that is not done, and who would answer otherwise
 
@@ -118,7 +119,8 @@ class Pipeline(Record, eq=False):
     @once
     def vocabulary(self) -> dict[bytes, int]:
         """text -> id in the model; of equal texts the last."""
-        return {text: token for token, text in enumerate(self.model_tokens) if text is not None}
+        found = {text: token for token, text in enumerate(self.model_tokens) if text is not None}
+        return {**found, **{text.encode(): token for text, token in self.twins}}
 
     @once
     def added(self) -> tuple[AddedToken, ...]:
@@ -178,6 +180,8 @@ class Pipeline(Record, eq=False):
         digest = blake2b(_VERSION, digest_size=16)
         own = dict(zip(("bos_id", "eos_id", "unk_id", "pad_id"), self.own_ids, strict=False))
         for part in canonical(self._replace(**own), {"source", "name", "notes", "library", *_LATER}):
+            digest.update(part)
+        for part in canonical(self.twins) if self.twins else ():
             digest.update(part)
         return digest.hexdigest()
 

@@ -113,3 +113,36 @@ def test_a_post_processor_whose_keys_are_those_of_another_is_refused(said, flags
     content["post_processor"] = {"type": taken, **ENDS, **flags}
     tok = jittok.load(json.dumps(content).encode(), cache=False)
     assert tok.encode_pair("b", "b").tolist() == [0, 1, *[1] * (1 + (taken == "RobertaProcessing")), 1, 1]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"type": "WordLevel", "vocab": {"u": 0, "a": 1, "b": 1, "c": 2}, "unk_token": "u"},
+        {"type": "WordPiece", "vocab": {"u": 0, "a": 1, "##b": 1, "b": 2, "ab": 3, "c": 3}, "unk_token": "u",
+         "continuing_subword_prefix": "##", "max_input_chars_per_word": 100},
+        {"type": "BPE", "vocab": {"u": 0, "a": 1, "b": 1, "c": 2, "ab": 3, "cc": 2}, "merges": ["a b", "c c"],
+         "unk_token": "u"},
+    ],
+)  # fmt: skip
+def test_a_file_with_two_texts_of_one_id_has_its_ids_and_says_that_texts_are_not_certain(model):
+    added = [{"id": 9, "content": "<x>", "special": False, "normalized": False, **FLAGS}]
+    content = json.dumps({"added_tokens": added, "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model})
+    tok = jittok.load(content.encode(), cache=False)
+    (note,) = (note for note in tok.pipeline.notes if "which another text has too" in note)
+    assert "ids are certain, what they print is not" in note
+    assert tok.runs.startswith("general path")
+    tokenizers = pytest.importorskip("tokenizers")
+    own = tokenizers.Tokenizer.from_str(content)
+    for text in ("a b", "ab", "c cc abc", "b<x>a", "d", ""):
+        assert tok.encode(text).tolist() == own.encode(text).ids
+    with pytest.raises(UnsupportedVocab, match="an id of its own for each text"):
+        jittok.from_tokenizers(own)
+
+
+def test_texts_that_share_an_id_are_part_of_the_fingerprint():
+    def fingerprint(text):
+        model = {"type": "WordLevel", "vocab": {"u": 0, "a": 1, text: 1}, "unk_token": "u"}
+        return jittok.load(json.dumps({"added_tokens": [], "model": model}).encode(), cache=False).fingerprint
+
+    assert fingerprint("b") != fingerprint("c")
