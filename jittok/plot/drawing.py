@@ -23,7 +23,7 @@ SCRIPTS = 20
 BLUE, GREEN, ORANGE = "#4285f4", "#0f9d58", "#f4a000"
 INK = "#808080"
 """Lines and letters, which are read on a light page and on a dark one."""
-STYLE = {
+STYLE: dict[Any, Any] = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
