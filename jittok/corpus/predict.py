@@ -22,7 +22,7 @@ from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.formats.base import Format
 from jittok.corpus.kinds import TABLES
 from jittok.corpus.limits import Limit
-from jittok.corpus.ranges import Key, RawRange, cut_lines, cut_separated, interval, read_unit, units
+from jittok.corpus.ranges import Key, RawRange, Unit, bytes_of, cut_lines, cut_separated, interval, read_unit, units
 from jittok.corpus.reader import Texts
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.state import State
@@ -187,7 +187,8 @@ def _text_at(encoder: RangeEncoder, i: int, place: int) -> Row:
 def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
     """Probes at even distances over the bytes on disk; of a file that can only be read from its start, its start."""
     begins = np.cumsum([0, *(source.size or 0 for source in encoder.sources)])
-    from_start, rows = set(), defaultdict(list)
+    from_start: dict[int, int] = defaultdict(int)
+    rows: dict[int, list[float]] = defaultdict(list)
     for place in (np.array(_spread(probes)) + 0.5) * total / probes:
         i = int(np.searchsorted(begins, place, "right")) - 1
         source, offset = encoder.sources[i], int(place - begins[i])
@@ -197,9 +198,10 @@ def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
             yield _text_at(encoder, i, offset)
         elif source.kind == "parquet":
             rows[i].append(offset / max(source.size or 0, 1))
-        elif i not in from_start:
-            from_start.add(i)
-            yield from _probe_start(encoder, i)
+        else:
+            from_start[i] += 1
+    for i, count in from_start.items():
+        yield from _probe_start(encoder, i) if count == 1 else _probe_stream(encoder, i, count)
     for i, shares in rows.items():
         yield from _probe_rows(encoder, i, sorted(shares))
 
@@ -255,6 +257,25 @@ def _probe_start(encoder: RangeEncoder, i: int) -> Iterator[Row]:
         len(payload) if isinstance(payload, bytes) else sum(len(p if isinstance(p, bytes) else p[1]) for p in payload)
     )
     yield _row(encoder, RawRange(Key(i, 0, 0), i, payload, 0, 0), size * ratio)
+
+
+def _probe_stream(encoder: RangeEncoder, i: int, count: int) -> Iterator[Row]:
+    """Documents at so many even distances of a file that can only be read from its start: it is read as a whole."""
+    source, seen, step, read, end = encoder.sources[i], 0, 1, 0, time.perf_counter() + SECONDS
+    kept: list[tuple[RawRange, int]] = []  # every `step`-th part: fewer when there turn out to be many
+    for k, raw in enumerate(read_unit(Unit(i, 0, i, 0, 0), encoder.sources, _small(encoder))):
+        size = bytes_of(raw.payload)
+        seen, read = seen + size, raw.read
+        if k % step == 0:
+            kept.append((raw, size))
+        if len(kept) > count:
+            kept, step = kept[::2], 2 * step
+        if time.perf_counter() > end:
+            break
+    else:
+        read = source.size or 0
+    for raw, size in kept:
+        yield _row(encoder, raw, size * read / max(seen, 1))
 
 
 def _unpacked_start(source: Source) -> tuple[bytes, float]:
