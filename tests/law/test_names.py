@@ -23,13 +23,14 @@ ELSEWHERE = {
     "keys of GGUF files": r"(tokenizer|general)\.[\w.]+",
     "Hugging Face's: components of a tokenizer.json, classes, options": r"ByteLevel|Split|WordLevel|Whitespace(Split)?|"
     r"Punctuation|Digits|Nmt|Precompiled|FixedLength|CharDelimiterSplit|UnicodeScripts|StripAccents|Bert\w+|NFK[CD]|"
-    r"AddedVocabulary|\w+Trainer|(Auto)?Tokenizer\.from_\w+|offset_mapping|add_[be]os_token|datasets|dataset\.map|"
+    r"AddedVocabulary|\w+Trainer|(Auto)?Tokenizer\.from_\w+|AutoTokenizer|offset_mapping|add_[be]os_token|datasets|dataset\.map|"
     r"clean_up_tokenization_spaces|denormalizer",
     "sentencepiece's": r"precompiled_charsmap|\w+_trainer\.cc|spm_train|SentencePieceProcessor|normalize_prefix|"
     r"sp\.encode",
     "tiktoken's": r"encode_ordinary(_batch)?|num_threads|disallowed_special|[\w-]+\.tiktoken",
     "files that a user has, or a corpus holds": r"\w+\.(json|txt|model|jsonl|gguf)|[\w/.-]*N{5}[\w.]*|"
     r"errors/0+\.jsonl",
+    "pyarrow's": r"ParquetFile\.\w+",
     "made up, to be filled in": r".*<\w+>.*|vX\.Y\.Z|[A-Z]+|[\w.]+\.NAME",
     "what the environment sets": r"(JITTOK|PYTHON|NUMBA|RAY)_\w+",
     "characters of examples": r"[a-d]{2,4}|Hello|sop",

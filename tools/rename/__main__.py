@@ -73,6 +73,7 @@ def main() -> int:
         if name.startswith("tests/mutants/"):
             results[name] = rewrite_mutants(text, project, new_lines, words)
         else:
+            words.for_users = not name.startswith(("DESIGN", "docs/internals/"))
             results[name] = words.plain(text, None)
     for pattern, old, new in table.texts:
         hits = [name for name in names if fnmatch.fnmatchcase(name, pattern)]

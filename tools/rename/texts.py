@@ -18,6 +18,9 @@ class Words:
 
     def __init__(self, project: Project, moves: dict[str, str]) -> None:
         self.project, self.table = project, project.table
+        self.for_users = (
+            False  # of a text for users, where a plain word in backticks is their variable, column or option
+        )
         paths = dict(moves)
         for old, new in moves.items():
             if old.startswith("jittok/"):
@@ -96,7 +99,7 @@ class Words:
 
     def name(self, text: str, source: Source | None, scopes: tuple[Scope, ...]) -> str:
         """One name in backticks."""
-        if source is None and text in self.table.left:
+        if source is None and (text in self.table.left or (self.for_users and text.islower() and text.isalpha())):
             return text
         head, bracket, tail = text.partition("(")
         parts = head.split(".")
@@ -223,6 +226,7 @@ def notebook(name: str, book: Any, project: Project, new_lines: dict[str, list[s
         if (code := f"{name}#{k}") in project.sources:
             text = rewrite_python(project.sources[code], [*new_lines[code]], words)
         elif cell["cell_type"] == "markdown":
+            words.for_users = True
             text = words.plain(text, None)
         cell["source"] = text.splitlines(keepends=True)
     after = json.dumps(book, indent=1, ensure_ascii=False) + "\n"
