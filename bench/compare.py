@@ -222,7 +222,7 @@ def single_table(report: dict[str, Any]) -> str:
 
 
 def write_page(report: dict[str, Any], path: Path) -> None:
-    """Replace what stands between the marks."""
+    """Replace what is between the marks."""
     text = path.read_text(encoding="utf-8")
     if any(row["mode"] == "single" for row in report["results"]):
         before, rest = text.split(SINGLE[0])

@@ -336,7 +336,7 @@ def table(report: dict[str, Any]) -> str:
 
 
 def write_page(report: dict[str, Any], path: Path) -> None:
-    """Replace what stands between the marks."""
+    """Replace what is between the marks."""
     text = path.read_text(encoding="utf-8")
     before, rest = text.split(MARKS[0])
     _, after = rest.split(MARKS[1])

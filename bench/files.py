@@ -1,7 +1,7 @@
 """Tokenizer files beside their own libraries: `python bench/files.py [FILE ...]`.
 
 Files are tokenizer.json (beside tokenizers) and sentencepiece's .model (beside sentencepiece). Without files, those
-beside the checkout are taken, and kinds that users train are made here: any model behind any splitter, Unigram and BPE
+beside the checkout are taken, and kinds that users train are made here: any model after any splitter, Unigram and BPE
 of sentencepiece. Texts were seen before, as in a corpus. Both sides take turns on one thread; the clock is CPU time.
 The ids of all texts that the library encodes are compared.
 """
@@ -53,7 +53,7 @@ def packed_sets(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def trained_files(folder: Path, texts: list[str], splitters: list[str]) -> Iterator[tuple[str, Path]]:
-    """(name, file) of every model of tokenizers behind each splitter."""
+    """(name, file) of every model of tokenizers after each splitter."""
     tokenizers, pre = importlib.import_module("tokenizers"), importlib.import_module("tokenizers.pre_tokenizers")
     for model, unknown in MODELS.items():
         for splitter in splitters:

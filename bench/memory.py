@@ -64,7 +64,7 @@ def size_of(made: Any) -> int:
 
 
 def streamed(tok: jittok.Tokenizer, ids: Any) -> None:
-    """Every id through a stream decoder, whose texts nobody keeps."""
+    """Every id through a stream decoder, whose texts no one keeps."""
     stream = tok.stream_decoder()
     for token in ids:
         stream.push(int(token))

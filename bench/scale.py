@@ -233,7 +233,7 @@ DOCS_BYTES = 100_000_000
 
 
 def write_page(results: list[dict[str, Any]], machine: dict[str, str], path: Path) -> None:
-    """Replace what stands between the marks, and the pictures."""
+    """Replace what is between the marks, and the pictures."""
     for name, colour in COLOURS.items():
         plot(results, Path(str(PICTURE).format(name)), colour)
     lines = ["| vocabulary | text | GB | ratio | floor | peer |", "|---|---|---|---|---|---|"]

@@ -1,7 +1,8 @@
 """Corpora of what a machine has, each text once: `bench/scale.py` encodes them by the gigabyte.
 
 Sources and documents of installed packages, manuals, files under folders that are named, and packages that
-`apt-get download` fetches. A corpus is made once, and kept in a folder: its texts behind each other, and their lengths.
+`apt-get download` fetches. A corpus is made once, and kept in a folder: its texts one after the other, and their
+lengths.
 """
 
 from __future__ import annotations

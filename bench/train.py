@@ -193,7 +193,7 @@ def table_rows(corpus: str, found: dict[str, list[dict[str, Any]]], limit: float
 
 
 def write_docs(table: str, path: Path, threads: int) -> None:
-    """Replace what stands between the marks."""
+    """Replace what is between the marks."""
     text = path.read_text(encoding="utf-8")
     before, rest = text.split(MARKS[0])
     _, after = rest.split(MARKS[1])

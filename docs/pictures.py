@@ -1,4 +1,4 @@
-"""Draws the pictures of the documents from a real vocabulary: `python docs/pictures.py` writes them anew.
+"""Draws the pictures of the documents from a real vocabulary: `python docs/pictures.py` writes them again.
 
 - docs/internals/bpe.md: bytes of the tables, between two markers. A test compares them with `pictures()`, so a layout
   that changes must be drawn again.

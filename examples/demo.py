@@ -50,7 +50,7 @@ def documents() -> list[bytes]:
 
 
 def picture(tok: jittok.Tokenizer, text: str, columns: int) -> Text:
-    """Each token in a colour of its own, and its id below it, in lines of at most so many columns."""
+    """Each token in a color of its own, and its id below it, in lines of at most so many columns."""
     cells = []
     for token in tok.encode(text).tolist():
         piece = tok.token_to_piece(token).decode("utf-8", "replace").replace("\n", "\\n")

@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # as typing has it, which takes a while to import
 
 
 def _told(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
-    """What the command tells of an exception that nobody took: Ctrl-C in a line."""
+    """What the command tells of an exception that no one took: Ctrl-C in a line."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
         return
@@ -23,7 +23,8 @@ def _told(kind: type[BaseException], error: BaseException, trace: "TracebackType
 def _is_command() -> bool:
     """Whether this process is the command: `jittok ...` or `python -m jittok ...`. Another program's hooks are its own.
 
-    While Python looks for the module of -m, argv is "-m" and what follows the module's name; orig_argv has the name."""
+    While Python searches for the module of -m, argv is "-m" and what follows the module's name; orig_argv has the
+    name."""
     argv, given = getattr(sys, "argv", None), sys.orig_argv
     if not argv:
         return False

@@ -42,7 +42,7 @@ def _press() -> None:
 
 
 def _drop_unwritten() -> None:
-    """Drop what standard error does not take: a full disk, a pipe that nobody reads. It stays in the buffer of the
+    """Drop what standard error does not take: a full disk, a pipe that no one reads. It stays in the buffer of the
     stream. Python tries to write it once more when it ends, and replaces the status with 120 if that fails."""
     stream = sys.stderr
     try:

@@ -1,14 +1,14 @@
 """Compiled vocabularies on disk: structures of arrays in one file, mapped and not read when they are wanted again.
 
-A file has a head and arrays behind it. The head is JSON. It says how scalars and arrays make up NamedTuples and
+A file has a head and arrays after it. The head is JSON. It says how scalars and arrays make up NamedTuples and
 records of this package. A file is found by what the vocabulary's file holds (`name_of`). It belongs to a stamp
-of the package's sources and tables: another version writes it anew.
+of the package's sources and tables: another version writes it again.
 
 The content of a vocabulary's file is hashed once. After that its path, size, times and inode stand for it. What is read
 is checked: sizes, places, types and a sum over all words of the arrays. A damaged file is a miss.
 
 Files are written beside their place and renamed, so any number of processes may start together. A file is mapped only
-if nobody but this user and root can write to it (`_jit.trust`), so nobody else cuts or changes it.
+if no one but this user and root can write to it (`_jit.trust`), so no one else cuts or changes it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a model's kernel is asked, and what it answers: the one protocol of all vocabulary types.
 
 A text is cut around special tokens into *fragments* (llama.cpp's `fragment_buffer_variant`). A batch is a list of them,
-all documents behind each other, in three arrays over one byte buffer:
+all documents one after the other, in three arrays over one byte buffer:
 
     starts, stops: int64[fragments]   the fragment's bytes are data[starts[k]:stops[k]]
     tokens: int32[fragments]          >= 0: the fragment is this id; TEXT or TEXT_PREFIXED: bytes to be tokenized
@@ -11,7 +11,7 @@ Every `models/*.py` exports
     Arrays, Work                      NamedTuples: the compiled vocabulary; the scratch memory of one thread
     compile_pipeline(pipeline) -> Arrays    raises MalformedVocab / UnsupportedVocab
     make_work(arrays, longest) -> Work    scratch for fragments of up to `longest` bytes
-    IDS_PER_BYTE                      room for ids that is usually enough (OUT_OF_ROOM asks for more)
+    IDS_PER_BYTE                      capacity for ids that is usually enough (OUT_OF_ROOM asks for more)
     encode_fragments(arrays, work, data, starts, stops, tokens, first, last, count, ids, ends, report) -> int
 
 `encode_fragments` writes the ids of fragments first .. last - 1 from ids[count] on and their ends to ends[first:last]
@@ -26,11 +26,11 @@ from typing import NamedTuple
 TEXT = -1
 """tokens[k]: the fragment is text."""
 TEXT_PREFIXED = -2
-"""tokens[k]: text at the start or behind a special token; SPM puts a space in front when the vocabulary says so."""
+"""tokens[k]: text at the start or after a special token; SPM puts a space before when the vocabulary says so."""
 
 PAD = 72
-"""Bytes that kernels may read behind a fragment: a block of 64 that begins at its last byte, and 8 more. A fragment
-that ends nearer to the end of `data` is copied first, so batches leave so many bytes behind the last one."""
+"""Bytes that kernels may read after a fragment: a block of 64 that begins at its last byte, and 8 more. A fragment
+that ends nearer to the end of `data` is copied first, so batches leave so many bytes after the last one."""
 
 FRAGMENT, OFFSET, NEED, FOUND = 0, 1, 2, 3
 """Places in report: int64[4]: the fragment that failed, the place in `data`, how much is needed, what was found."""
@@ -55,7 +55,7 @@ CHARSMAP_NODE = -14
 CHARSMAP_REPLACEMENT = -15
 """UGM: the charsmap's replacement at report[FOUND] lies outside of it or has no end."""
 NOT_UTF8 = -16
-"""A file other than GGUF: the text is no UTF-8 at report[OFFSET]."""
+"""A file other than GGUF: the text is invalid UTF-8 at report[OFFSET]."""
 
 EXPECTED = {
     BEYOND_UNICODE: "no code point above U+10FFFF",

@@ -217,7 +217,7 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def _without_collector() -> Iterator[None]:
     """The collector looks at every list that JSON and tokens become, again and again, and takes longer than reading.
-    Where a kernel is compiled it goes on: the compiler leaves much behind."""
+    Where a kernel is compiled it continues: the compiler leaves much after."""
     if not gc.isenabled():
         yield
         return

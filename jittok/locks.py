@@ -6,7 +6,7 @@ one thread alone:
 
 - A lock that another thread held would stay locked for ever: the child gets a new one (`_renew`). What a lock guards is
   complete or absent, never half made: whoever makes it assigns it as the last step.
-- A module that another thread was importing is imported anew when it is needed (`_forget_half_imports`): Python does
+- A module that another thread was importing is imported again when it is needed (`_forget_half_imports`): Python does
   not mend this, and a child that asks for it would wait for ever. An extension module that has already begun its own
   initialization and cannot do so twice (NumPy's) says so: ImportError.
 - Where another thread was in Numba or LLVM, the child does not use this Numba any more, and compiles in a new process
@@ -37,7 +37,7 @@ _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 class Lock:
-    """A lock for `with`, which its holder may take again. In the child of a fork nobody else holds it."""
+    """A lock for `with`, which its holder may take again. In the child of a fork no one else holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -103,14 +103,14 @@ def is_needed(module: str) -> bool:
 
 
 def _forget_half_imports() -> None:
-    """In the child of a fork: give up what threads that are gone were importing, so that it is imported anew."""
+    """In the child of a fork: give up what threads that are gone were importing, so that it is imported again."""
     bootstrap: Any = importlib._bootstrap  # Python tells of its locks nowhere else
     locks: dict[Any, Any] = getattr(bootstrap, "_module_locks", {})
     for name, reference in list(locks.items()):
         owner = getattr(reference(), "owner", None)
         if not isinstance(name, str) or not is_needed(name) or owner == threading.get_ident():
             continue
-        locks.pop(name, None)  # also one that was just being taken or given back: nobody else is left to hold it
+        locks.pop(name, None)  # also one that was just being taken or given back: no one else is left to hold it
         half = sys.modules.get(name)
         if owner is not None and getattr(getattr(half, "__spec__", None), "_initializing", False):
             del sys.modules[name]
@@ -119,7 +119,7 @@ def _forget_half_imports() -> None:
 
 
 class _Again:
-    """Finds a package that is imported anew, once. Its modules whose import was complete stay as they are: they become
+    """Finds a package that is imported again, once. Its modules whose import was complete stay as they are: they become
     its attributes as they would have."""
 
     def __init__(self, name: str) -> None:
@@ -131,7 +131,7 @@ class _Again:
         sys.meta_path.insert(0, cls(name))
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """As the finders behind this one do, with a module that has its attributes."""
+        """As the finders after this one do, with a module that has its attributes."""
         if name != self._name:
             return None
         sys.meta_path.remove(self)

@@ -180,7 +180,7 @@ def from_sentencepiece(processor: Any) -> Tokenizer:
 def from_transformers(tokenizer: Any) -> Tokenizer:
     """The Tokenizer of a tokenizer of transformers: what it runs, which may not be what its files say.
 
-    UnsupportedVocab for one that `tokenizers` does not stand behind, and for a class with ids or texts of its own.
+    UnsupportedVocab for one that `tokenizers` does not be after, and for a class with ids or texts of its own.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
@@ -199,7 +199,7 @@ def from_transformers(tokenizer: Any) -> Tokenizer:
 
 
 def _printed(tokenizer: Any, backend: Any, made: Pipeline, clip: bool) -> tuple[Any, ...]:
-    """What transformers does to a text that `tokenizers` has decoded, as steps behind those of the decoder."""
+    """What transformers does to a text that `tokenizers` has decoded, as steps after those of the decoder."""
     steps: list[Any] = []
     if clip:  # the class puts its own method over the object's
         if made.decode != (JoinBytes(),):

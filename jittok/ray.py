@@ -44,8 +44,8 @@ def encode(
     """The dataset with a column `output` of ids (`list<int32>`); nothing runs before it is consumed.
 
     `vocab`: a Tokenizer, a bundled name, or a tokenizer file that every worker can read. `workers`: actors of one CPU,
-    by default as many as Ray finds room for; other steps of the dataset need CPUs as well. `options`: `add_special`,
-    `parse_special`, `errors`, as for `encode_batch`.
+    by default as many as Ray finds capacity for; other steps of the dataset need CPUs as well. `options`:
+    `add_special`, `parse_special`, `errors`, as for `encode_batch`.
     """
     options = {"threads": 1, **table_options(options)}
     return _mapped(ds, _Encoder, (vocab, column, output, options), workers, batch_size)

@@ -23,7 +23,7 @@ else:
 
 @dataclass_transform(frozen_default=True)
 class Record:
-    """The annotations of a subclass are its fields, behind those of its parents; a value beside one is its default.
+    """The annotations of a subclass are its fields, after those of its parents; a value beside one is its default.
 
     Made, shown and matched as a frozen dataclass; `_replace`, `_asdict` and `_fields` are those of a NamedTuple. Equal
     are records of one class with equal fields, arrays by their bytes; with `eq=False` only the object itself.

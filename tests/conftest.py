@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 # Tests are of kernels: where these are not compiled yet, the plain reference would encode a first short text.
-os.environ.setdefault("JITTOK_COMPILE_FIRST", "1")  # in front of the import; processes that tests start inherit it
+os.environ.setdefault("JITTOK_COMPILE_FIRST", "1")  # before the import; processes that tests start inherit it
 
 from made_up import made_up_tokenizer
 

@@ -137,7 +137,7 @@ print(rows, tok.encode("the abc").tolist() == rows[0], tok.decode(rows[1]), *hit
     assert [(process.returncode, error) for process, (_, error) in zip(started, told, strict=True)] == [(0, "")] * 4
     rows = {out.split(" True ")[0] for out, _ in told}
     assert len(rows) == 1
-    # the next one compiles neither kernels nor the vocabulary, and half-written files are not left behind
+    # the next one compiles neither kernels nor the vocabulary, and half-written files are not left after
     assert python(tmp_path, code) == f"{rows.pop()} True x y \u00e9 True False"
     kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     assert {path.suffix for path in kept} - {".sources"} == {".o", ".vocab", ".path"}

@@ -360,7 +360,7 @@ def test_texts_of_every_length_are_read_to_their_end_and_no_further(name: str) -
 
 @pytest.mark.parametrize("name", ["gpt-2", "mistral", "bert", "t5"])
 def test_a_single_text_is_not_changed_by_the_one_before_it(name: str) -> None:
-    """Short ones are encoded where the last one was, the rest of which still stands behind them."""
+    """Short ones are encoded where the last one was, the rest of which still is after them."""
     tok = jittok.bundled(name)
     text = ("12345 aaaa  bbbb\n\n naïve 漢字 " * 200).encode()
     for size in (HELD + 1, HELD, HELD - 1, *range(70, -1, -1)):

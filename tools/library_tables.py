@@ -24,7 +24,7 @@ PATTERNS = {"space": r"\s", "digit": r"\d", "word": r"[\w]", "Han": r"\p{Han}"}
 
 
 def runs(members: set[int]) -> NDArray[np.uint32]:
-    """uint32[n, 2]: (first, behind the last) of runs of code points."""
+    """uint32[n, 2]: (first, after the last) of runs of code points."""
     points = np.array(sorted(members), np.int64)
     cuts = np.flatnonzero(np.diff(points) != 1)
     firsts, lasts = np.append(points[:1], points[cuts + 1]), np.append(points[cuts], points[-1:])
@@ -108,7 +108,7 @@ def script_tables(splitter: Any) -> dict[str, NDArray[Any]]:
 
 
 def cluster_sets(goes_on: set[int]) -> dict[str, NDArray[np.uint32]]:
-    """What the rules of grapheme clusters tell apart beside what goes on with a cluster."""
+    """What the rules of grapheme clusters tell apart beside what continues with a cluster."""
     import regex
 
     patterns = {
@@ -127,7 +127,7 @@ def cluster_sets(goes_on: set[int]) -> dict[str, NDArray[np.uint32]]:
 
 
 def extending(charsmap: Any) -> set[int]:
-    """Characters that belong to the grapheme cluster of what stands before them, as T5's character map shows. A cluster
+    """Characters that belong to the grapheme cluster of what is before them, as T5's character map shows. A cluster
     that begins with "a" and an acute accent becomes one character if it has fewer than 6 bytes. A longer one stays."""
     short = {c for c in POINTS if 0x80 <= c < 0x800 and charsmap.normalize_str(f"a\u0301{chr(c)}") == "\xe1"}
     short -= {c for c in short if not charsmap.normalize_str(chr(c))}  # nothing is left of these in any case
@@ -152,7 +152,7 @@ def newer_than_forms(
 
 
 def _is_mark(text: str, decompose: Callable[[str], str]) -> bool:
-    """Whether a form puts a mark in order: behind one of a higher class it moves, or lets one of a lower class pass."""
+    """Whether a form puts a mark in order: after one of a higher class it moves, or lets one of a lower class pass."""
     own = unicodedata.combining(text)
     other = "\u0334" if own > 1 else "\u0301"  # classes 1 and 230
     pair = other + text if own < unicodedata.combining(other) else text + other

@@ -35,7 +35,7 @@ IDS = {
 }  # fmt: skip
 FLAGS = ("add_bos", "add_eos", "add_sep")
 OFFSETS = (72, 64, 80, 56, 88, *range(40, 160))
-"""Where `vocab_only` may stand in llama_model_params: it has moved between versions."""
+"""Where `vocab_only` may be in llama_model_params: it has moved between versions."""
 T = "tokenizer.ggml."
 
 
@@ -167,7 +167,7 @@ def in_child(work: Callable[[Any], None]) -> str:
 
 
 def find_offset(library: str) -> int:
-    """Where `vocab_only` stands: only with it set does a file without tensors load. LookupError for a library in which
+    """Where `vocab_only` is: only with it set does a file without tensors load. LookupError for a library in which
     no place works."""
     with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
         file.write(small_vocab())
@@ -185,7 +185,7 @@ def find_offset(library: str) -> int:
 
 
 def answer(side: Llama, file: str, steps: list[list[Any]]) -> dict[str, Any]:
-    """The answers to the steps; the one that killed a child is an error, and another child goes on behind it."""
+    """The answers to the steps; the one that killed a child is an error, and another child goes on after it."""
     answers: list[Any] = []
     while True:
 

@@ -36,7 +36,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def text_of(row: dict[str, Any]) -> bytes:
-    """The text of a row, which is stored in base64 where it is no UTF-8."""
+    """The text of a row, which is stored in base64 where it is invalid UTF-8."""
     text = row.get("text", row)
     return text.encode() if isinstance(text, str) else base64.b64decode(text["b64"])
 

@@ -6,7 +6,7 @@ that writes LLVM code. `kernel` marks an entry point that Python calls:
 - its one signature is read from the annotations (`U8`, `OutI32`, `int`, NamedTuples of these);
 - nothing is compiled at import, and Numba is not even imported. The first call takes the machine code that lies in the
   wheel (`shipped`), else that in the user's cache (`store`, `machine`). Else it compiles, under a lock (`compiler`);
-- it takes one argument, a frame: int64 words in which addresses and sizes of all arrays and all numbers lie behind
+- it takes one argument, a frame: int64 words in which addresses and sizes of all arrays and all numbers lie after
   each other. Python writes the frame (`Call`), so machine code needs nothing of Numba to run, and a caller that keeps
   its arrays keeps their part of the frame.
 """
@@ -121,7 +121,7 @@ def helper(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """A helper whose code stands inside each of its callers whatever its size: for a loop over pieces, where handing
+    """A helper whose code is inside each of its callers whatever its size: for a loop over pieces, where handing
     windows over by the dozen would take longer than the work."""
     made = helper(function)
     if isinstance(made, Helper):

@@ -25,7 +25,7 @@ class ArrayPlan(Record):
 
 
 class TuplePlan(Record):
-    """A NamedTuple: its fields behind each other."""
+    """A NamedTuple: its fields one after the other."""
 
     kind: type
     fields: tuple[Any, ...]

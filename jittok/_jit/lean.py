@@ -1,6 +1,6 @@
 """Leaves out the steps of Numba that no kernel needs, while a kernel is compiled.
 
-A kernel has a hundred helpers of a few lines each. Numba does some work once for every function: it looks for new
+A kernel has a hundred helpers of a few lines each. Numba does some work once for every function: it searches for new
 declarations, tells listeners, analyses variables again, optimizes and links. This takes most of the time, and it is
 done again when helpers are linked into their callers. Here helpers are left as they are until their kernel is optimized
 as a whole. The meaning of a function does not change. `trial` finds out whether this works with the installed Numba.
@@ -151,7 +151,8 @@ def _known_by_type(original: Any) -> Any:
 
 
 def _pass_alone(_original: Any) -> Any:
-    """Around each pass, Numba measures its time, looks for deletions and rewrites loops, which change nothing here."""
+    """Around each pass, Numba measures its time, searches for deletions and rewrites loops, which change nothing
+    here."""
 
     def run_pass(manager: Any, _index: int, each: Any, state: Any) -> None:
         each.analysis = manager._analysis
@@ -182,7 +183,8 @@ def _known_by_value(original: Any) -> Any:
 
 
 def _known_by_name(original: Any) -> Any:
-    """Numba looks for a field of a type anew wherever it is named, and again in each round of its type inference."""
+    """Numba searches for a field of a type again wherever it is named, and again in each round of its type
+    inference."""
     found: dict[tuple[Any, str], Any] = {}
 
     def find_matching_getattr_template(context: Any, kind: Any, name: str) -> Any:
@@ -210,7 +212,7 @@ def _known_by_constant(original: Any) -> Any:
 
 def _linked_at_the_end(kernel_name: str, optimize: Callable[[Any], None]) -> Any:
     """Numba optimizes every function and makes machine code of it, then links it into its callers and optimizes it
-    again there, level by level. Helpers are never called by themselves: they are linked once, into the kernel."""
+    again there, level by level. Helpers are never called alone: they are linked once, into the kernel."""
 
     def make(original: Any) -> Any:
         def finalize(library: Any) -> None:
@@ -231,7 +233,7 @@ def _linked_at_the_end(kernel_name: str, optimize: Callable[[Any], None]) -> Any
 
 
 def _raise_if_missing(library: Any) -> None:
-    """RuntimeError for a helper that is called and was not linked; Numba looks for fewer names. It asks in front of
+    """RuntimeError for a helper that is called and was not linked; Numba searches for fewer names. It asks before
     handing the code to LLVM's engine, which ends the process over such a call."""
     for function in library._final_module.functions:
         if function.is_declaration and function.name.startswith(_MANGLED):
@@ -239,7 +241,7 @@ def _raise_if_missing(library: Any) -> None:
 
 
 def _all_parts(library: Any) -> list[Any]:
-    """What a library calls, directly or not; each part behind all its callers, as LLVM leaves out what nothing that is
+    """What a library calls, directly or not; each part after all its callers, as LLVM leaves out what nothing that is
     linked so far calls. Helpers do not call each other in circles."""
     called: dict[Any, None] = {}
 
@@ -254,7 +256,7 @@ def _all_parts(library: Any) -> list[Any]:
 
 
 def _module_for_linking(library: Any) -> Any:
-    """A helper's code: alone for a kernel, with all that it calls for what Numba compiles by itself."""
+    """A helper's code: alone for a kernel, with all that it calls for what Numba compiles alone."""
     bare = CPUCodeLibrary._get_module_for_linking
     if threading.get_ident() in COMPILING:
         return bare(library)

@@ -1,8 +1,8 @@
 """Levels of processors. Code that is compiled for a level runs on every machine of this level.
 
 Usually machine code is kept for the processor that it was made on. Code for an image is compiled for a level instead:
-`jittok cache warm --level v3` starts a process with `settings`. A process first looks for code for its own processor.
-If there is none, it looks for code for the levels that it can run, the best first.
+`jittok cache warm --level v3` starts a process with `settings`. A process first searches for code for its own
+processor. If there is none, it searches for code for the levels that it can run, the best first.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ LOOK = 0.03
 
 
 class _Worker:
-    """A thread that does one piece of work after the other. Nobody waits for it when the process ends."""
+    """A thread that does one piece of work after the other. No one waits for it when the process ends."""
 
     def __init__(self) -> None:
         self._wanted, self._done = _thread.allocate_lock(), _thread.allocate_lock()

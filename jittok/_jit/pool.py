@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Pool:
-    """Up to `threads` threads, which begin when there is work. Nobody waits for them when the process ends."""
+    """Up to `threads` threads, which begin when there is work. No one waits for them when the process ends."""
 
     def __init__(self, threads: int) -> None:
         self._most = threads

@@ -163,7 +163,7 @@ def _reached(sources: Sources, names: list[str], valid: Callable[[str], bool] | 
 def source_stamp(*modules: str) -> bytes:
     """BLAKE2b over the sources that can reach a kernel of `modules`: what they import of this package, and so on.
 
-    Imports are found by their text, wherever they stand in a file, so the stamp needs none of them to be imported.
+    Imports are found by their text, wherever they are in a file, so the stamp needs none of them to be imported.
     """
     return _stamp_of(_reached(_kept(), _names(modules), _unchanged) or _reached(_read(), _names(modules)))
 

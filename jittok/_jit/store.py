@@ -2,8 +2,8 @@
 
 The stamp (`stamps`) covers every source file that the kernel's module imports, directly or not, the processor, the
 versions of Numba and Python, and the settings that change code. It is part of the file's name. So two versions, two
-Pythons and two kinds of processor that share a home keep one file each. What nobody has used for long is deleted. A
-file that is damaged or of another stamp is a miss and is written anew. A folder that cannot be written costs time,
+Pythons and two kinds of processor that share a home keep one file each. What no one has used for long is deleted. A
+file that is damaged or of another stamp is a miss and is written again. A folder that cannot be written costs time,
 never a failure.
 """
 
@@ -26,7 +26,7 @@ DIGEST = 32
 ENDING = ".o"
 DAY = 86400.0
 UNUSED_DAYS = 90
-"""Machine code that nobody has loaded for so long is deleted,"""
+"""Machine code that no one has loaded for so long is deleted,"""
 MOST_BYTES = 256 << 20
 """and what was loaded the longest ago, while there is more than this."""
 
@@ -146,7 +146,7 @@ def _sweep_once(folder: str) -> None:
 
 
 def sweep(folder: str) -> list[str]:
-    """Delete machine code that nobody has used for long, or that is too much; the names. What another process has
+    """Delete machine code that no one has used for long, or that is too much; the names. What another process has
     loaded stays in its memory."""
     gone, size, now = [], 0, time.time()
     with contextlib.suppress(OSError):

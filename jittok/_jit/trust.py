@@ -32,7 +32,7 @@ class Distrusted(OSError):
 
 
 def doubt(found: os.stat_result) -> str | None:
-    """Why somebody else could have written a file or folder, None if nobody could."""
+    """Why somebody else could have written a file or folder, None if no one could."""
     if not hasattr(os, "geteuid"):
         return None
     if found.st_uid not in (0, os.geteuid()):
@@ -43,7 +43,7 @@ def doubt(found: os.stat_result) -> str | None:
 
 
 def doubt_of_way(folder: str) -> str | None:
-    """Why somebody else could put another folder in the place of this absolute one, None if nobody could.
+    """Why somebody else could put another folder in the place of this absolute one, None if no one could.
 
     Who writes to a folder above may exchange what is in it for another folder of this user, say one that was unpacked
     from an archive; not so where the sticky bit is set, as for /tmp. A link may lead to such a folder as well. A group
@@ -152,13 +152,13 @@ def remove(place: str) -> None:
 
 
 def make_folder(folder: str) -> None:
-    """A folder that nobody else can write to; as it is if it is there. OSError."""
+    """A folder that no one else can write to; as it is if it is there. OSError."""
     with contextlib.suppress(FileExistsError):
         os.makedirs(folder, mode=0o755)
 
 
 def _make_folders(folder: str) -> None:
-    """root/part, each by itself: what is made on the way to one may get another mode."""
+    """root/part, each alone: what is made on the way to one may get another mode."""
     make_folder(os.path.dirname(folder))
     make_folder(folder)
 

@@ -43,7 +43,7 @@ def _lock(descriptor: int) -> bool:
 
 @contextlib.contextmanager
 def turn(place: str, is_done: Callable[[], T | None]) -> Iterator[T | None]:
-    """With nobody else in it for this place, if that can be had; what `is_done` says then."""
+    """With no one else in it for this place, if that can be had; what `is_done` says then."""
     name = place + ENDING
     try:
         descriptor = trust.open_to_lock(name)

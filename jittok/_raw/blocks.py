@@ -329,5 +329,5 @@ def _bit_places_checked(out: Window, at: int, first: int, mask: np.uint64) -> in
 
 
 bit_places = _both(_bit_places_raw if HAS_COMPRESS else _bit_places_plain, _bit_places_checked)
-"""first + k for every set bit k of mask, ascending, to the int32 window `out` from `at` on; returns the place behind
+"""first + k for every set bit k of mask, ascending, to the int32 window `out` from `at` on; returns the place after
 them. Up to 64 elements from `at` on may be overwritten."""

@@ -2,7 +2,7 @@
 
 `ctypes.pythonapi.NAME` is one object for the whole process. Who writes types to it changes them for every other
 library; and a call that reads them at that moment, in another thread or around a collector's callback, reads freed
-memory. So a function is made anew here, once for all its callers.
+memory. So a function is made again here, once for all its callers.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def _narrow_of(width: int) -> Any:
 
 
 def _packed(b: Any, made: Any, out: Any, at: Any) -> Any:
-    """Write the bytes of 16 words that are not 0, and one of each word; the place behind them."""
+    """Write the bytes of 16 words that are not 0, and one of each word; the offset after them."""
     made = b.bitcast(made, _V64)
     firsts = ir.Constant(_V64, [1, 0, 0, 0] * 16)  # so that a NUL is kept
     kept = b.icmp_unsigned("!=", b.or_(made, firsts), _splat(_I8, 64, 0))
@@ -83,7 +83,7 @@ def _packed(b: Any, made: Any, out: Any, at: Any) -> Any:
 
 
 def _one_by_one(b: Any, made: Any, c: Any, out: Any, at: Any) -> Any:
-    """The same, one word behind the other; c: the characters, which say how many bytes each word has."""
+    """The same, one word after the other; c: the characters, which say how many bytes each word has."""
     sizes = _splat(_I32, 16, 1)
     for limit in (0x80, 0x800, 0x10000):
         sizes = b.add(sizes, b.zext(b.icmp_unsigned(">=", c, _splat(_I32, 16, limit)), sizes.type))
@@ -158,5 +158,5 @@ narrow_8, narrow_16, narrow_32 = map(_narrow_of, _TYPES)
 """32 characters from the i-th on, the low byte of each, to out[at:]; a uint64 whose bit k says that character i + k is
 not ASCII."""
 spell_8, spell_16, spell_32 = map(_spell_of, _TYPES)
-"""UTF-8 of 16 characters from the i-th on to out[at:]; the place behind it, -1 where one is a surrogate. 64 bytes may
+"""UTF-8 of 16 characters from the i-th on to out[at:]; the offset after it, -1 where one is a surrogate. 64 bytes may
 be written."""

@@ -17,7 +17,7 @@ _1 = np.uint64(1)
 _LEAD, _SECOND, _SECONDS = 0xE0, 0xA4, 18
 """The first byte of these scripts, the lowest second one and how many there are: U+0900 .. U+0D7F."""
 _NUKTA, _AA, _LATE, _LATES = 0xBC, 0xBE, 0x91, 15
-"""Third bytes. Behind an even second one: of the nukta, and of the sign AA. Behind an odd one: from where on, and how
+"""Third bytes. After an even second one: of the nukta, and of the sign AA. After an odd one: from where on, and how
 many, stand marks, parts of vowel signs, and letters with a nukta."""
 _NO_AA = 0xA4, 0xAA, 0xB0
 """Second bytes of scripts whose sign AA composes with nothing: Devanagari, Gujarati, Telugu."""

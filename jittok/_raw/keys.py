@@ -1,4 +1,4 @@
-"""Keys of pieces and the ids behind them: 16 bytes made, compared and copied at once. Each operation has a checked
+"""Keys of pieces and the ids after them: 16 bytes made, compared and copied at once. Each operation has a checked
 twin."""
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def _behind_nothing(_text: Window, _stop: int, _count: int) -> bool:
 _PAGE = 4096
 readable_behind = _both(_behind_fast, _behind_nothing)
 """Whether `count` bytes from `stop` on can be loaded although they belong to somebody else: they lie in the page of
-byte stop - 1, and memory is readable by whole pages. What stands there means nothing and may change at any time."""
+byte stop - 1, and memory is readable by whole pages. What is there means nothing and may change at any time."""
 
 
 # ---- an int32 window as other elements

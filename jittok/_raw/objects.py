@@ -1,6 +1,6 @@
 """Texts read where Python keeps them: the addresses of the characters of many `bytes` and `str`, without a copy.
 
-This leans on how CPython lays a tuple, a bytes object and an ASCII str out, which is nobody's promise. So each layout
+This leans on how CPython lays a tuple, a bytes object and an ASCII str out, which is no one's promise. So each layout
 is tried on known objects first, and that of a str is learnt from them. Where anything is not found as expected, or
 windows are no addresses (checked code, no compiler), nothing is ever read in place.
 """
@@ -68,7 +68,7 @@ def read_texts(
 
 @kernel
 def gather(places: I64, sizes: I64, out: OutU8) -> int:
-    """Copy texts from addresses behind each other into `out`, which has room for them; how many bytes."""
+    """Copy texts from addresses one after the other into `out`, which has capacity for them; how many bytes."""
     target, at = window(out), 0
     for k in range(places.size):
         place, size = places[k], sizes[k]
@@ -205,7 +205,7 @@ def texts_in_place(texts: tuple[Any, ...]) -> Found | None:
 
 
 def joined_texts(places: NDArray[np.int64], sizes: NDArray[np.int64], spare: int) -> NDArray[np.uint8]:
-    """Texts from `texts_in_place`, whose tuple must be alive, behind each other and in front of `spare` zeros."""
+    """Texts from `texts_in_place`, whose tuple must be alive, one after the other and before `spare` zeros."""
     size = int(sizes.sum())
     data = np.empty(size + spare, np.uint8)
     data[size:] = 0

@@ -4,7 +4,7 @@ A method of Python around a kernel takes two microseconds, most of a short text'
 machine code. This code reads the text where Python keeps it, and writes its address and size into the frames of some
 kernels (see `encode.quick.Frame`). One cuts the text, one looks whether it may be encoded as it is, one writes what
 becomes of a text that changes, one encodes. Or several prepare a copy of the text, and one joins ids. It calls them,
-and has NumPy make the array. All that it knows stands in `Words`: addresses, also those of the functions of Python and
+and has NumPy make the array. All that it knows is in `Words`: addresses, also those of the functions of Python and
 NumPy that it calls. So it can lie in a shared library that asks for none.
 
 It returns None for whatever is not encoded at once: another type, a text that is empty or long, a frame that is not
@@ -73,7 +73,7 @@ class Words(NamedTuple):
     clear: int  # what is zeroed before, of zeros that are at `zeros`
     zeros: int
     steps: int  # records of STEP words: kernel, frame, where the number of fragments is written, its least and most
-    steps_end: int  # answer; behind the last one
+    steps_end: int  # answer; after the last one
     join: int  # the kernel that joins ids, and gives their number
     join_frame: int
     join_fragments: int

@@ -217,5 +217,5 @@ def _composed_checked(text: Window, i: int) -> np.uint64:
 
 
 composed_mask = _both(_composed_raw, _composed_checked)
-"""Which of bytes i .. i + 63 begin a character that NFC never changes, as the byte behind tells: byte i + 64 is read,
+"""Which of bytes i .. i + 63 begin a character that NFC never changes, as the byte after tells: byte i + 64 is read,
 too. NFC changes few of the others either."""

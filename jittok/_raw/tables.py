@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 KEY_LENGTHS = 32
 """Lengths that `put_key` knows: 0 .. 31."""
 NO_MATCH = 20
-"""What `match_pair` answers when neither slot fits: so many words behind the place must exist."""
+"""What `match_pair` answers when neither slot fits: so many words after the place must exist."""
 
 
 def key_masks() -> NDArray[np.uint64]:

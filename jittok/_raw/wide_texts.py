@@ -45,7 +45,7 @@ from jittok._raw.objects import (
 )
 
 SPARE = 64
-"""Bytes that there must be room for behind what is written."""
+"""Bytes that there must be capacity for after what is written."""
 MOST_BYTES = np.array([1, 2, 2, 0, 1])
 """By width, how many times as long a text can be in UTF-8; a width of 0 is of texts that are bytes already."""
 CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
@@ -91,7 +91,7 @@ def read_wide(
 
 @helper
 def _put(out: Window, at: int, c: int) -> int:
-    """UTF-8 of a character to out[at:]; the place behind it, or -1 for a surrogate. Eight bytes may be written."""
+    """UTF-8 of a character to out[at:]; the offset after it, or -1 for a surrogate. Eight bytes may be written."""
     if c < 0x80:
         put_u8(out, at, c)
         return at + 1
@@ -141,7 +141,7 @@ _join_four = _join_of(narrow_32, spell_32, get_u32)
 
 @kernel
 def join_utf8(places: I64, sizes: I64, widths: U8, out: OutU8, ends: OutI64) -> int:
-    """UTF-8 of texts from addresses behind each other into `out`, which has room for them and SPARE bytes more.
+    """UTF-8 of texts from addresses one after the other into `out`, which has capacity for them and SPARE bytes more.
 
     sizes: bytes; widths: of the characters of each, 0 for bytes as they are; ends: int64[texts + 1]
     How many bytes, or -1 - k: text k has a surrogate.

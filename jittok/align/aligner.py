@@ -82,7 +82,7 @@ class Aligner:
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], starts: NDArray[np.int64],
         stops: NDArray[np.int64], tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
     ) -> NDArray[np.int64]:  # fmt: skip
-        """The same of fragments that are encoded as they stand there."""
+        """The same of fragments that are encoded as they are there."""
         spans = np.empty((ids.size, 2), np.int64)
         left = np.empty(2 * starts.size, np.int64)
         cut = Cut(*(frozen(array, array.dtype) for array in (starts, stops, tokens, ends, ids)))

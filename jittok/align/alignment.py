@@ -31,7 +31,7 @@ class Alignment:
     `text`: str or bytes, None for rows of a batch
 
     Starts never fall, nor do ends. Where one character of the text became several tokens, these share its span. Other
-    tokens never overlap. A token that stands for nothing has an empty span: a space that was put in front, BOS, EOS.
+    tokens never overlap. A token that stands for nothing has an empty span: a space that was put before, BOS, EOS.
     Arrays are read-only.
     """
 
@@ -128,7 +128,7 @@ class Alignment:
 
 
 class AlignmentBatch:
-    """The alignments of many texts behind each other.
+    """The alignments of many texts one after the other.
 
     `ids`: int32[total]; `offsets`: int64[texts + 1], text i has ids[offsets[i]:offsets[i + 1]]; `spans`:
     int64[total, 2], counted from the start of each text, in `unit`: "bytes" or "characters". All are read-only.
@@ -144,7 +144,7 @@ class AlignmentBatch:
 
     @classmethod
     def joined(cls, stretches: Iterable[tuple[Any, ...]], unit: str) -> AlignmentBatch:
-        """One batch of (ids, ends of rows, spans) of stretches of texts, in order; each is let go of before the next
+        """One batch of (ids, ends of rows, spans) of stretches of texts, in order; each is released before the next
         is asked for."""
         ids, spans, ends = Growing(np.int32), Growing(np.int64), [np.zeros(1, np.int64)]
         for stretch in stretches:

@@ -35,7 +35,7 @@ def count_characters(data: U8, starts: I64, stops: I64, offsets: I64, spans: I64
     for document in range(starts.size):
         origin, size = starts[document], stops[document] - starts[document]
         for side in range(2):  # a start counts back to where its character begins, an end on to where it ends
-            at, characters = 0, 0  # characters that begin in front of `at`
+            at, characters = 0, 0  # characters that begin before `at`
             for k in range(2 * offsets[document] + side, 2 * offsets[document + 1], 2):
                 place = min(max(get_i64(places, k), 0), size)
                 while at < place:

@@ -35,7 +35,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 class DirectRules(NamedTuple):
     """Flags, 0 or 1: what a fragment must be like for its spans to follow from its ids."""
 
-    prefix: int  # a fragment at the start or behind a special token gets a space in front
+    prefix: int  # a fragment at the start or after a special token gets a space before
     well_formed: int  # it must be well-formed UTF-8
     no_mark: int  # it must not begin with a byte order mark
 
@@ -82,7 +82,7 @@ def direct_spans(
 @helper
 def _walk(sizes: Window, ids: Window, spans: Window, k: int, end: int, start: int, at: int, stop: int) -> bool:
     """Spans of ids k .. end - 1, which cover text[start:stop] from `at` on (which may be before `start`, where a space
-    was put in front); whether they do so exactly."""
+    was put before); whether they do so exactly."""
     if k < end:
         at += get_u16(sizes, get_i32(ids, k) + 1)
         put_i64(spans, 2 * k, start)
@@ -110,7 +110,7 @@ def is_well_formed(text: Window, i: int, stop: int) -> bool:
             continue
         if followers != two << _1 | three << _2 | four << _3:
             return False
-        size = 64  # without a character that goes on behind these
+        size = 64  # without a character that goes on after these
         if two >> _63 != _NONE:
             size = 63
         elif three >> _62 != _NONE:

@@ -3,7 +3,7 @@ its plain way, exact and slow. A long text is read a window at a time, along the
 (`windows`).
 
 Each normalizer keeps which bytes every character stands for: its own where it has not changed, all that was replaced
-together, none for what was put in front. A token stands for what its characters stand for; where bytes of one unchanged
+together, none for what was put before. A token stands for what its characters stand for; where bytes of one unchanged
 character became several tokens, each has its own bytes.
 """
 

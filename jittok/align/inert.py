@@ -1,7 +1,7 @@
 """Which stretches of a text Unigram's normalization leaves as they are, but for its blanks.
 
 A character is *inert* where it becomes itself: no key of the charsmap is this character, and none that begins with it
-goes on with the next one. Keys of several characters go on with few (combining marks, mostly), so flags of single
+continues with the next one. Keys of several characters continue with few (combining marks, mostly), so flags of single
 characters tell. A blank is a byte that becomes a space. Inert stretches are found by blocks of 64 bytes.
 """
 
@@ -32,7 +32,8 @@ BEGINS = 1
 """Bit of a step: the token begins with U+2581; above it, bytes of its text without that. Where spaces are not merged,
 each U+2581 is one byte there, and the bit is never set."""
 UNKNOWN, ODD = 0xFFFF, 0xFFFE
-"""Steps of the unknown token, and of those that are no UTF-8 or, where spaces are merged, hold U+2581 elsewhere."""
+"""Steps of the unknown token, and of those that are invalid UTF-8 or, where spaces are merged, hold U+2581
+elsewhere."""
 FREELY = (9, 10, 13, *range(0x20, 0x7F))
 """Bytes that a block is not stopped by, but for a few."""
 MOST_STOPS = 12
@@ -53,7 +54,7 @@ class Inert(NamedTuple):
     blocks: U8
     steps: U16  # [tokens + 1] of ids from -1 on
     stops: Sequences  # single bytes that a block is stopped by, besides all that are not in FREELY
-    inner: U64  # [1024] a bit for each two bytes that stand behind each other in a user-defined text
+    inner: U64  # [1024] a bit for each two bytes that are one after the other in a user-defined text
     usable: int  # 1: the rest means something
 
 
@@ -119,7 +120,7 @@ def _take_apart(vocab: Vocab, flags: NDArray[np.uint8]) -> NDArray[np.uint64] | 
 
 
 def _flags(vocab: Vocab, keys: Keys) -> NDArray[np.uint8] | None:
-    """uint8[UNICODE_SIZE]; None where a key is no UTF-8."""
+    """uint8[UNICODE_SIZE]; None where a key is invalid UTF-8."""
     flags, lengths = np.zeros(UNICODE_SIZE, np.uint8), np.diff(keys.offsets)
     code, owner, bad = characters(keys.data, keys.offsets, np.ones(lengths.size, bool))
     if bad.any() or not lengths.all():
@@ -242,7 +243,7 @@ def _inert_block(inert: InertWindow, text: Window, i: int) -> int:
 @helper
 def inert_end(inert: InertWindow, text: Window, begin: int, most: int, stop: int) -> tuple[int, bool]:
     """Up to where text[begin:stop] is inert, looking at little more than `most` bytes; and whether that is because of
-    what stands there. A step of normalization begins at `begin`."""
+    what is there. A step of normalization begins at `begin`."""
     i, limit, block = begin, min(begin + most, stop), begin
     while i < limit:
         if i >= block and i + 65 <= stop:
@@ -275,7 +276,7 @@ def is_inert(inert: InertWindow, text: Window, i: int, stop: int) -> int:
 
 @helper
 def is_hidden(inert: InertWindow, text: Window, i: int, stop: int) -> bool:
-    """Whether the character at i < stop, in front of which one stands, may pass as a part of a user-defined text and
+    """Whether the character at i < stop, before which one is, may pass as a part of a user-defined text and
     would become something else otherwise."""
     pair = get_u8(text, i - 1) << 8 | get_u8(text, i)
     if (get_u64(inert.inner, pair >> 6) >> np.uint64(pair & 63)) & _1 == _0:
@@ -287,7 +288,7 @@ def is_hidden(inert: InertWindow, text: Window, i: int, stop: int) -> bool:
 
 @helper
 def _begin_of(text: Window, begin: int, i: int) -> int:
-    """Where the character that ends in front of i > begin begins, or one that holds byte i - 1."""
+    """Where the character that ends before i > begin begins, or one that holds byte i - 1."""
     i -= 1
     while i > begin and get_u8(text, i) & 0xC0 == 0x80:
         i -= 1

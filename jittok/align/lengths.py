@@ -53,7 +53,7 @@ def _entries(lengths: NDArray[np.int64], unknown: int, dtype: type[np.uint16 | n
 
 
 def is_dna(vocab: Vocab) -> bool:
-    """Whether stretches of DNA are looked for."""
+    """Whether stretches of DNA are searched for."""
     return vocab.model == "hybriddna" and all(find_key(vocab, key) >= 0 for key in (DNA_BEGIN, DNA_END, DNA_UNKNOWN))
 
 
@@ -81,7 +81,7 @@ def _hex_tokens(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _marks(vocab: Vocab) -> NDArray[np.int64]:
-    """int64[tokens]: how often U+2581 stands in each text."""
+    """int64[tokens]: how often U+2581 is in each text."""
     data, offsets = vocab.key_bytes, vocab.key_offsets
     here = np.zeros(data.size + 1, np.int64)
     if data.size >= len(SPACE_MARK_BYTES):

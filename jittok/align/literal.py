@@ -1,7 +1,7 @@
 """Spans found by encoding once more, step by step and in Python: what lengths alone cannot tell.
 
 That is rare: bytes that have no token, symbols of BPE that are no token, byte tokens that came about as a text. Symbols
-are merged as llama.cpp does it, which tells where each of them stands.
+are merged as llama.cpp does it, which tells where each of them is.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Mapped(NamedTuple):
 def literal_tokens(vocab: Vocab, raw: bytes, start: int, prefixed: bool) -> list[Token]:
     """The tokens of a fragment `raw` that begins at `start`, by the type's `Alignment.literal`.
 
-    prefixed: it stands at the start or behind a special token.
+    prefixed: it is at the start or after a special token.
     """
     source = Mapped(raw, [*range(start, start + len(raw))], [*range(start + 1, start + len(raw) + 1)])
     way = kind_of(vocab).alignment.literal
@@ -111,7 +111,7 @@ def literal_parts(
 
 
 def merged(text: bytes, rank: Rank) -> list[bytes]:
-    """The symbols that are left when no two neighbours have a rank; the lowest is merged first, then the leftmost."""
+    """The symbols that are left when no two neighbors have a rank; the lowest is merged first, then the leftmost."""
     starts, at = [], 0
     while at < len(text):
         starts.append(at)
@@ -197,7 +197,7 @@ def _uncrowded(vocab: Vocab, source: Mapped) -> Mapped:
 
 
 def _begun_lines(text: Mapped) -> Mapped:
-    """U+2581, which stands for nothing, in front of each line that does not begin with it."""
+    """U+2581, which stands for nothing, before each line that does not begin with it."""
     parts, at = [], 0
     for line in re.split(rb"(\n+)", text.text):
         if line and line[:1] != b"\n" and not line.startswith(SPACE_MARK_BYTES):

@@ -24,7 +24,7 @@ UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
 BAD_TEXT = (0xEF, 0xBF, 0xBD)
 PLAIN, SPACE, SPECIAL, TIED = 0, 1, 2, 4
-"""Kinds of bytes: what passes unchanged wherever it stands; the same, but a space; all else. TIED, beside one of the
+"""Kinds of bytes: what passes unchanged wherever it is; the same, but a space; all else. TIED, beside one of the
 first two: it does where no byte of a wide character follows."""
 SAME, BAD = -1, -2
 """What comes out of a step: the bytes themselves, U+FFFD."""
@@ -116,7 +116,7 @@ class Normal(NamedTuple):
 
 @helper
 def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
-    """One byte that stands for data[start:stop], if there is room; the place behind."""
+    """One byte that stands for data[start:stop], if there is room; the place after."""
     if at < out.room:
         put_u8(out.text, at, byte)
         put_i64(out.starts, at, start)
@@ -126,7 +126,7 @@ def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
 
 @helper
 def _put_space(rules: UnigramRules, out: Normal, at: int, start: int, stop: int) -> int:
-    """A space that stands for data[start:stop]; the place behind."""
+    """A space that stands for data[start:stop]; the place after."""
     if not rules.spaces.escape:
         return _put(out, at, SPACE_BYTE, start, stop)
     for byte in SPACE_MARK_BYTES:
@@ -173,15 +173,15 @@ class Place(NamedTuple):
     i: int  # in the data; BROKEN
     at: int  # in the normalized text
     inside: int  # 1: a word
-    prepended: int  # 1: a space was put in front of a word
+    prepended: int  # 1: a space was put before a word
     gap_start: int  # the spaces that were left out since the last word; -1: none
     gap_stop: int
 
 
 @helper
 def normalize(rules: UnigramRules, out: Normal, data: U8, place: Place, stop: int, limit: int) -> Place:
-    """The normalized bytes of data[place.i:stop] and what they stand for, as many as there is room for, until there are
-    `limit`. Source: llama.cpp, `llm_tokenizer_ugm_session::normalize`."""
+    """The normalized bytes of data[place.i:stop] and what they stand for, as many as there is capacity for, until there
+    are `limit`. Source: llama.cpp, `llm_tokenizer_ugm_session::normalize`."""
     spaces, text, kinds = rules.spaces, window(data), window(rules.kinds)
     i, at, inside, prepended = place.i, place.at, place.inside != 0, place.prepended != 0
     gap_start, gap_stop = place.gap_start, place.gap_stop

@@ -23,11 +23,11 @@ from jittok.unicode.libraries import Form, non_starters, normal_form, normal_for
 LONG = 1 << 12
 """Characters of a row that is put in order. Shorter ones are seen by windows as a whole."""
 BEFORE = 64
-"""Characters in front of a row, among which the stretch begins that it changes with."""
+"""Characters before a row, among which the stretch begins that it changes with."""
 AT_ONCE = 1 << 16
 """Spans that are mapped at once."""
 ESCAPED = "surrogateescape"
-"""How bytes that are no UTF-8 keep their places in a text."""
+"""How bytes that are invalid UTF-8 keep their places in a text."""
 
 
 class Ordered(NamedTuple):
@@ -91,7 +91,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _start(text: str, first: int, row: int, form: Form) -> int:
-    """Where the stretch begins that a normal form changes a row of marks with; behind the row if nobody knows."""
+    """Where the stretch begins that a normal form changes a row of marks with; after the row if no one knows."""
     begin = max(first, row - BEFORE)
     found = begin + [start for start, _ in stretches(text[begin : row + 1], form)][-1]
     return found if found > begin or begin == first else -1

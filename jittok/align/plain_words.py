@@ -48,7 +48,7 @@ def find_words(w: WordWindow, size: int, begin: int, stop: int, places: Window) 
     """(how many words begin in a plain stretch, where it ends, whether it is ASCII); their places, counted from
     `begin`, to `places`.
 
-    A word begins at `begin`, or none is there. The stretch ends in front of a word that is not plain, or when it is
+    A word begins at `begin`, or none is there. The stretch ends before a word that is not plain, or when it is
     long enough; never inside a word. size: readable bytes of the text; places: int32[PLACES]
     """
     at, limit, number, inside, narrow = begin, min(begin + STRETCH, stop), 0, _0, True
@@ -73,7 +73,7 @@ def find_words(w: WordWindow, size: int, begin: int, stop: int, places: Window) 
 @helper
 def _masks(w: WordWindow, size: int, i: int, stop: int) -> tuple[np.uint64, np.uint64, np.uint64, int, bool]:
     """(bytes of letters, first bytes of characters that are words, of those that are not plain, how many bytes this is
-    about, whether they are ASCII) from i on. Behind what is not plain bits mean nothing. A character begins at i."""
+    about, whether they are ASCII) from i on. After what is not plain bits mean nothing. A character begins at i."""
     room = min(stop - i, 64)
     if i + 64 > size:
         letters, alone, odd = _0, _0, _0
@@ -101,7 +101,7 @@ def _masks(w: WordWindow, size: int, i: int, stop: int) -> tuple[np.uint64, np.u
         if three & bit != _0:
             bytes_, all_bits = 3, all_bits | bit << _2
         if place + bytes_ > room or wrong & all_bits != _0:
-            # one that the text ends in is bad; one that goes on behind the 64 bytes is looked at again
+            # one that the text ends in is bad; one that goes on after the 64 bytes is looked at again
             if k + bytes_ > stop or wrong & all_bits != _0:
                 odd |= bit
             else:
@@ -127,16 +127,16 @@ def walk_words(
     w: WordWindow, begin: int, safe: int, stop: int, places: Window, number: int, narrow: bool, k: int,
     end: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Spans of the ids from k on of the words that `find_words` found in text[begin:safe]; (where to go on, next id),
-    the latter -1 where they are not those of these words. Where a token ends inside a character: the beginning of that
-    word and its first id. narrow: the stretch is ASCII."""
+    """Spans of the ids from k on of the words that `find_words` found in text[begin:safe]; (where to continue, next
+    id), the latter -1 where they are not those of these words. Where a token ends inside a character: the beginning of
+    that word and its first id. narrow: the stretch is ASCII."""
     word, at = 0, begin
     while k < end:
         step = get_u16(w.steps, get_i32(w.ids, k) + 1)
         begins = step & BEGINS
         if word + begins > number:
             break
-        at ^= (at ^ begin + get_i32(places, word)) & -begins  # no branch: nobody could foresee it
+        at ^= (at ^ begin + get_i32(places, word)) & -begins  # no branch: no one could foresee it
         word += begins
         after = at + (step >> 1)
         if after == at:  # the unknown token, which is a whole word

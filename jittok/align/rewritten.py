@@ -33,7 +33,7 @@ for each of its own."""
 
 
 def map_room(longest: int) -> int:
-    """How many bytes a map must have room for where no token covers more than `longest`."""
+    """How many bytes a map must have capacity for where no token covers more than `longest`."""
     return longest + GROWTH * AT_ONCE + SLACK
 
 
@@ -48,11 +48,11 @@ class Rewriting(NamedTuple):
 
     kind: int
     escape: int  # BPE: a space becomes U+2581, as it always does in SPM
-    begin_lines: int  # BPE: U+2581 goes in front of each line that does not begin with it
+    begin_lines: int  # BPE: U+2581 goes before each line that does not begin with it
     shortest: int  # Vocab.shortest_utf8
-    prefix: int  # SPM: a space goes in front
+    prefix: int  # SPM: a space goes before
     lowercase: int  # WHITESPACE
-    unk_id: int  # RWKV: what stands for a byte that no token begins with
+    unk_id: int  # RWKV: what is for a byte that no token begins with
     begins: U8  # [256] RWKV: 1 where some token begins with this byte
     dna: I32  # [3] DNA: ids of <dna>, </dna>, <oov>
     case: CaseTable  # WHITESPACE
@@ -102,7 +102,7 @@ def _walk_text(
 ) -> bool:  # fmt: skip
     """Spans of ids k .. end - 1, which cover text[start:stop] as it is rewritten; whether they do so exactly."""
     if how.kind == WHITESPACE and how.begin_lines != 0:
-        return False  # U+2581 stands in front of runs, too
+        return False  # U+2581 is before runs, too
     i, size = start, 0  # of the map, whose first byte is the first that no token has covered yet
     if how.kind == SPM and prefix:
         size = _put(places, 0, 3, start, start)
@@ -132,7 +132,7 @@ def _walk_text(
 
 @helper
 def _put(places: Map, at: int, size: int, start: int, stop: int) -> int:
-    """`size` bytes that stand together for data[start:stop]; the place behind them."""
+    """`size` bytes that stand together for data[start:stop]; the offset after them."""
     for k in range(at, at + size):
         put_i64(places.starts, k, start)
         put_i64(places.stops, k, stop)
@@ -141,7 +141,7 @@ def _put(places: Map, at: int, size: int, start: int, stop: int) -> int:
 
 @helper
 def _put_same(places: Map, at: int, start: int, stop: int) -> int:
-    """data[start:stop] unchanged, byte for byte; the place behind."""
+    """data[start:stop] unchanged, byte for byte; the place after."""
     for i in range(start, stop):
         put_i64(places.starts, at + i - start, i)
         put_i64(places.stops, at + i - start, i + 1)
@@ -152,8 +152,8 @@ def _put_same(places: Map, at: int, start: int, stop: int) -> int:
 def _rewrite(
     how: Rewriting, places: Map, at: int, text: Window, i: int, behind: int, stop: int, first: bool
 ) -> tuple[int, int]:
-    """The map of the characters of a text up to `stop` that begin in text[i:behind], from its place `at` on; the places
-    behind them in the text and in the map. `first`: whether the text begins at i."""
+    """The map of the characters of a text up to `stop` that begin in text[i:after], from its place `at` on; the places
+    after them in the text and in the map. `first`: whether the text begins at i."""
     if how.kind == SPM:
         for k in range(i, behind):
             at = _put(places, at, 3 if get_u8(text, k) == SPACE_BYTE else 1, k, k + 1)
@@ -243,7 +243,7 @@ def _walk_dna(
     while at < stop:
         begin = _find(text, at, stop, BEGIN)
         after = k
-        while after < end and get_i32(ids, after) != wide(how.dna[0]):  # the text in front cannot give that token
+        while after < end and get_i32(ids, after) != wide(how.dna[0]):  # the text before cannot give that token
             after += 1
         for i in range(at, begin - 3):  # U+FFFD in their place would be letters inside
             if get_u8(text, i) >= 0xF4 and decode(text, i, begin, how.shortest)[0] > LAST_CODE_POINT:

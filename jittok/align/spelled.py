@@ -1,9 +1,9 @@
-"""Spans of a Pipeline's ids where its tokens, behind each other, spell the document: nothing has to be run again.
+"""Spans of a Pipeline's ids where its tokens, one after the other, spell the document: nothing has to be run again.
 
 Where no step puts in or takes out anything but what is undone here, tokens that spell the document stand for their own
 bytes, each for as many as it has. Two kinds of files are like this: byte-level ones without normalizers (or with NFC,
-on text that it leaves alone, and maybe a space in front), and those whose only normalizers make spaces U+2581 and put
-one in front.
+on text that it leaves alone, and maybe a space before), and those whose only normalizers make spaces U+2581 and put
+one before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Spelling(NamedTuple):
     widths: NDArray[np.int64]  # bytes of a document that each stands for
     added: frozenset[int]
     marked: bool  # a space is U+2581 in texts
-    front: bytes = b""  # what is put in front of a text: U+2581, or a space if the text does not begin with one
+    front: bytes = b""  # what is put before a text: U+2581, or a space if the text does not begin with one
 
 
 def spelling_of(pipeline: Pipeline) -> Spelling | None:

@@ -30,16 +30,16 @@ class StepWindow(NamedTuple):
     map_root: int
     replacements: Window
     characters: Window  # tokens that are one character
-    merge: int  # 1: runs of spaces become the one in front of the next word
+    merge: int  # 1: runs of spaces become the one before the next word
     shortest: int  # Vocab.shortest_utf8
 
 
 class Cursor(NamedTuple):
     """How far a text is normalized."""
 
-    i: int  # what comes next; -1: there is no room for it, or what it becomes depends on what stands far in front
+    i: int  # what comes next; -1: there is no capacity for it, or what it becomes depends on what is far before
     size: int  # bytes that have come out
-    inside: bool  # inside a word; where spaces are not merged: behind the space in front of the text, if there is one
+    inside: bool  # inside a word; where spaces are not merged: after the space before the text, if there is one
     gap_start: int  # blanks that were left out since the last word, -1: none
     gap_stop: int
 
@@ -83,7 +83,7 @@ def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int,
 
 @helper
 def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
-    """One byte that stands for text[start:stop]; the place behind."""
+    """One byte that stands for text[start:stop]; the place after."""
     put_u8(out.text, at, byte)
     put_i64(out.starts, at, start)
     put_i64(out.stops, at, stop)
@@ -141,7 +141,7 @@ def normalize_more(
 
 @helper
 def is_character(steps: StepWindow, out: Normal, at: int, stop: int) -> bool:
-    """Whether the character in out.text[at:stop], bytes up to its end or that of the text, is a token by itself."""
+    """Whether the character in out.text[at:stop], bytes up to its end or that of the text, is a token alone."""
     node = ROOT
     for i in range(at, stop):
         place = get_i32(steps.characters, UNIT * node + BASE) ^ get_u8(out.text, i)

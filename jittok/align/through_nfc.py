@@ -19,7 +19,7 @@ def spans_through_nfc(
     tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
 ) -> NDArray[np.int64]:  # fmt: skip
     """int64[n, 2]: the spans, in bytes of their documents. The other arguments are those of `Aligner.spans`, and
-    spans_of is that function for fragments that are encoded as they stand there."""
+    spans_of is that function for fragments that are encoded as they are there."""
     changed = found.changes >= 0
     counts = np.diff(ends, prepend=0)
     of = np.repeat(np.arange(starts.size), counts)  # the fragment of each id
@@ -43,9 +43,9 @@ def spans_through_nfc(
 
 
 def _before(found: Changed, spans: NDArray[np.int64], behind: NDArray[Any]) -> NDArray[np.int64]:
-    """The stretches of the caller's bytes that spans of rewritten ones stand for. behind: where their fragments end."""
+    """The stretches of the caller's bytes that spans of rewritten ones stand for. after: where their fragments end."""
     start, stop = spans.T
     last = np.maximum(stop - 1, 0)
-    at_end = start >= behind  # an empty span behind the last byte
+    at_end = start >= behind  # an empty span after the last byte
     begins = np.where(at_end, found.map_stops[last], found.map_starts[np.minimum(start, found.map_starts.size - 1)])
     return np.stack([begins, np.where(stop > start, found.map_stops[last], begins)], axis=1)

@@ -59,7 +59,7 @@ def build_lattice(vocab: Vocab) -> Lattice:
 
 
 def no_lattice() -> Lattice:
-    """What stands for a lattice that is not needed."""
+    """What is for a lattice that is not needed."""
     return Lattice(DoubleArray(frozen([], np.int32)), 0, 0.0)
 
 
@@ -140,7 +140,7 @@ def unigram_spans(
 
 @helper
 def _put_span(out: Normal, at: int, behind: int, spans: Window, k: int, origin: int) -> None:
-    """The span of id k, which covers bytes at .. behind - 1 of the normalized text."""
+    """The span of id k, which covers bytes at .. after - 1 of the normalized text."""
     put_i64(spans, 2 * k, get_i64(out.starts, at) - origin)
     put_i64(spans, 2 * k + 1, get_i64(out.stops, behind - 1) - origin)
 
@@ -182,7 +182,7 @@ def _walk(
     origin: int, spans: Window,
 ) -> Run:  # fmt: skip
     """Spans of ids run.k .. end - 1, as far as the first `size` normalized bytes make them certain. `last`: there are
-    no more bytes. In the result, run.at is where the next token begins, or where the unknown one goes on; -1: the ids
+    no more bytes. In the result, run.at is where the next token begins, or where the unknown one continues; -1: the ids
     do not tell."""
     at, k, first, behind_run = 0, run.k, run.start, run.stop
     while k < end:
@@ -223,7 +223,7 @@ def _walk(
 
 @helper
 def _may_be_unknown(rules: UnigramRules, out: Normal, at: int, size: int) -> bool:
-    """Whether the character at `at` is no token by itself."""
+    """Whether the character at `at` is no token alone."""
     node = ROOT
     for i in range(at, min(at + lead_length(get_u8(out.text, at)), size)):
         node = child(rules.characters, node, get_u8(out.text, i))
@@ -234,7 +234,7 @@ def _may_be_unknown(rules: UnigramRules, out: Normal, at: int, size: int) -> boo
 
 @helper
 def _stands(rules: UnigramRules, out: Normal, at: int, size: int, token: int) -> bool:
-    """Whether the text of a token stands at `at`."""
+    """Whether the text of a token is at `at`."""
     if token < 0:
         return False
     start, length = wide(rules.offsets[token]), wide(rules.offsets[token + 1] - rules.offsets[token])
@@ -279,7 +279,7 @@ def _walk_path(
     spans: Window,
 ) -> bool:  # fmt: skip
     """Spans of ids k .. end - 1, from the last one back along the best path; whether the ids are those of the path."""
-    at, behind, joined = end, size, False  # joined: the token behind is unknown, so an unknown one joins it
+    at, behind, joined = end, size, False  # joined: the token after is unknown, so an unknown one joins it
     last = size
     while behind > 0:
         token, before = wide(work.tokens[behind]), work.origins[behind]

@@ -1,6 +1,6 @@
 """Spans of Unigram walked over the text itself, as it is mostly normalized to itself.
 
-In an inert stretch (see `inert`) a token covers as many bytes as its text has. U+2581 in front of it stands for the
+In an inert stretch (see `inert`) a token covers as many bytes as its text has. U+2581 before it stands for the
 blanks there. Where spaces are not merged, each U+2581 stands for one blank. Around what is not inert a few bytes are
 normalized, just as many as the tokens there need. Two kinds of fragments are left to the way over the whole normalized
 text: those whose ids do not tell the spans, and those far from any real text.
@@ -50,7 +50,7 @@ STRETCH = 4096
 ROOM = 1 << 14
 """Normalized bytes beside what is inert."""
 LONGEST = 1 << 16
-"""Bytes of a token, a run of unknown characters, that is looked at anew with each stretch until its end is seen."""
+"""Bytes of a token, a run of unknown characters, that is looked at again with each stretch until its end is seen."""
 
 
 class TextWork(NamedTuple):
@@ -118,10 +118,10 @@ def _put_span(w: Walk, k: int, start: int, stop: int) -> None:
 def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> bool:
     """Spans of ids k .. w.end - 1, which cover the text from i on; False where they do not tell.
 
-    inside: see `Cursor`; safe: where the inert stretch ends; whole: whether because of what stands there
+    inside: see `Cursor`; safe: where the inert stretch ends; whole: whether because of what is there
     """
     safe, whole = i, False
-    if w.steps.merge == 0 and not inside:  # the space in front of the text is nowhere in it
+    if w.steps.merge == 0 and not inside:  # the space before the text is nowhere in it
         i, k, inside = _walk_odd(w, inert, out, i, k, inside)
         if k < 0 or (i == w.stop and k == w.end):
             return k >= 0
@@ -145,7 +145,7 @@ def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool
 
 @helper
 def _walk_inert(w: Walk, inert: InertWindow, i: int, safe: int, k: int, inside: bool) -> tuple[int, int]:
-    """Spans of the ids from k on that end in the inert text[i:safe]; the place behind the last one and the next id, -1
+    """Spans of the ids from k on that end in the inert text[i:safe]; the place after the last one and the next id, -1
     where ids do not tell."""
     while k < w.end:
         if w.steps.merge == 0:
@@ -178,7 +178,7 @@ def _stride(
     text: Window, kinds: Window, steps: Window, ids: Window, spans: Window, origin: int, i: int, safe: int, k: int,
     end: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Spans of the ids from k on as long as each ends in the inert text[i:safe], inside a word or behind one blank.
+    """Spans of the ids from k on as long as each ends in the inert text[i:safe], inside a word or after one blank.
 
     A loop of its own, so that what it needs stays in registers.
     """
@@ -229,7 +229,7 @@ def _skip_blanks(w: Walk, inert: InertWindow, at: int, safe: int) -> int:
 @helper
 def _unknown_end(w: Walk, inert: InertWindow, i: int, safe: int, k: int) -> int:
     """Where a run of unknown characters ends that begins at i; i when that is not seen from text[i:safe], -1 when it
-    may be the next id that stands in it."""
+    may be the next id that is in it."""
     at, after = i, -1
     if k + 1 < w.end:
         after = get_i32(w.ids, k + 1)
@@ -268,7 +268,7 @@ def _unknown_end(w: Walk, inert: InertWindow, i: int, safe: int, k: int) -> int:
 
 @helper
 def _stands(w: Walk, out: Normal, at: int, size: int, token: int) -> bool:
-    """Whether the text of a token stands at `at` of the normalized text."""
+    """Whether the text of a token is at `at` of the normalized text."""
     begin = get_i64(w.offsets, token)
     length = get_i64(w.offsets, token + 1) - begin
     if at + length > size:
@@ -282,7 +282,7 @@ def _stands(w: Walk, out: Normal, at: int, size: int, token: int) -> bool:
 @helper
 def _walk_odd(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> tuple[int, int, bool]:
     """Write spans of ids from k on, at least one if there is one, until a token ends together with a step inside a
-    word. Returns (place behind, next id, inside a word). The second is -1 where the ids do not tell."""
+    word. Returns (place after, next id, inside a word). The second is -1 where the ids do not tell."""
     cursor, at = Cursor(i, 0, inside, -1, -1), 0
     while k < w.end:
         token, behind = get_i32(w.ids, k), at

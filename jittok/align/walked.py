@@ -1,7 +1,7 @@
 """Spans of a long document from its ids: what its normalizers and splitter make of it is read in windows, and each id
 takes as much of that as its token spells. No word is encoded again, so none is too long.
 
-A window in the middle of a document has a letter in front and behind, which is left out again: what is done at the ends
+A window in the middle of a document has a letter before and after, which is left out again: what is done at the ends
 of a text is not done there.
 """
 
@@ -46,7 +46,7 @@ class Spelled(NamedTuple):
 
 
 class Walk(Way):
-    """Windows of characters behind all steps but the model, along which ids are walked."""
+    """Windows of characters after all steps but the model, along which ids are walked."""
 
     alike, most = ALIKE, MOST
 
@@ -83,7 +83,7 @@ class Walk(Way):
         found[:, 1:] += start
         begin, end = 0, len(found)
         while start > 0 and begin < end and found[begin, 2] == (found[begin, 1] if self.run.pieces else start):
-            begin += 1  # the letter and what is put in front
+            begin += 1  # the letter and what is put before
         while behind and begin < end and found[end - 1, 1] == stop:
             end -= 1
         return found[begin:end]
@@ -170,7 +170,7 @@ class Walk(Way):
     def _write(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> None:
         if self.opened >= 0:
             starts[0], self.opened = self.opened, -1
-        if not self.run.pieces:  # what is put in front of words that come of one unit stands for that
+        if not self.run.pieces:  # what is put before words that come of one unit stands for that
             stops = np.maximum(np.maximum.accumulate(stops), self.furthest)
             self.furthest = int(stops[-1])
         begin, self.done = self.done, self.done + starts.size
@@ -188,7 +188,7 @@ def _spelling(pipeline: Pipeline) -> Spelling:
 
 
 def added_text(token: int) -> bytes:
-    """What stands for an added token: bytes that are in no text."""
+    """What is for an added token: bytes that are in no text."""
     return bytes(0xF8 | token >> 3 * k & 7 for k in range(ADDED))
 
 
@@ -220,7 +220,7 @@ class Spelling:
         self.longest = max(map(len, self.known), default=0)
 
     def size(self, token: int, behind: int, text: bytes, at: int, firsts: list[int], final: bool) -> int:
-        """Bytes of text[at:] that a token takes, FAILED or UNDECIDED; behind: the token behind it; firsts: where words
+        """Bytes of text[at:] that a token takes, FAILED or UNDECIDED; after: the token after it; firsts: where words
         begin."""
         added = self.added.get(token)
         if added is not None and text.startswith(added, at):

@@ -1,6 +1,6 @@
 """Spans of a long document by the plain way, a window of it at a time: that way takes hundreds of bytes a byte of text.
 
-Each window is read as a document of its own, so what stands near its ends may become other tokens than it does in the
+Each window is read as a document of its own, so what is near its ends may become other tokens than it does in the
 document. Windows overlap, and two of them are joined where both have the same tokens with the same spans, a few of them
 on either side. Unknown characters in a row, or a word without an end, may be one token that is longer than any window:
 such tokens of both windows become one. All ids must be those that the document has by kernels. Where windows do not
@@ -40,11 +40,11 @@ class Window(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """Where one window ends and the next one goes on: numbers of rows."""
+    """Where one window ends and the next one continues: numbers of rows."""
 
     last: int
     first: int
-    is_one: bool  # the row in front of either place is one and the same
+    is_one: bool  # the row before either place is one and the same
 
 
 class Way(Protocol):
@@ -60,7 +60,7 @@ class Way(Protocol):
         """Where windows go on that have no place in common; None for nowhere."""
 
     def add(self, rows: NDArray[np.int64], stop: int | None) -> bool:
-        """Take rows that stand behind those before; `stop`: where the last one before ends instead. Whether all is
+        """Take rows that are after those before; `stop`: where the last one before ends instead. Whether all is
         well."""
 
     def finished(self) -> bool:
@@ -136,7 +136,7 @@ def _next_start(raw: bytes, window: Window, overlap: int) -> int:
 
 
 def _is_border(rows: NDArray[np.int64], row: int) -> bool:
-    """Whether all tokens before a row stand for what is in front of its own bytes."""
+    """Whether all tokens before a row stand for what is before its own bytes."""
     return row > 0 and bool(rows[row - 1, 1] < rows[row, 1] >= rows[row - 1, 2])
 
 

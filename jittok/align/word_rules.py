@@ -22,7 +22,7 @@ from jittok.unicode.tables import LAST_CODE_POINT
 from jittok.vocab import Vocab
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
-"""Kinds of code points: joins the word, ends it, vanishes (the word goes on), is a word of its own."""
+"""Kinds of code points: joins the word, ends it, vanishes (the word continues), is a word of its own."""
 KIND, IMAGE = 24, 0xFFFFFF
 """An entry of `normal_table` is kind << KIND | (code point ^ what it becomes)."""
 KIND_BITS, LENGTH, SAME = 3, 2, 16

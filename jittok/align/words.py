@@ -65,7 +65,7 @@ def word_spans(
 
 @helper
 def _next_letter(w: WordWindow, i: int, stop: int) -> tuple[int, int, int]:
-    """(place, fact, bytes) of the next letter of the word that goes on at i; (place behind the word, -1, 0) when it
+    """(place, fact, bytes) of the next letter of the word that continues at i; (place after the word, -1, 0) when it
     ends."""
     while i < stop:
         fact, size = fact_at(w, i, stop)
@@ -81,12 +81,12 @@ def _next_letter(w: WordWindow, i: int, stop: int) -> tuple[int, int, int]:
 @helper
 def _walk_word(w: WordWindow, rules: WordRules, word: OutU8, i: int, stop: int, k: int, end: int) -> tuple[int, int]:
     """Write the spans of the ids from k on of the word that begins at i. A blank or dropped character is no word and is
-    passed. Returns (place behind, next id). The latter is -1 if the ids are not those of the word."""
+    passed. Returns (place after, next id). The latter is -1 if the ids are not those of the word."""
     fact, size = fact_at(w, i, stop)
     kind = fact & KIND_BITS
     if kind in (BLANK, DROPPED):
         return i + size, k
-    last = i + size if kind == ALONE else stop  # nothing of the word is behind it
+    last = i + size if kind == ALONE else stop  # nothing of the word is after it
     if k >= end:
         return i, -1
     start, token = i, get_i32(w.ids, k)

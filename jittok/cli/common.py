@@ -128,7 +128,7 @@ def check_outputs(
 ) -> None:  # fmt: skip
     """Look at the names of outputs before any work. sources: tokenizers; texts: inputs, which may be globs.
 
-    Raises FileExistsError where something would be replaced that nobody said may be. Raises ValueError for an output
+    Raises FileExistsError where something would be replaced that no one said may be. Raises ValueError for an output
     that is one of the sources or texts or another output, for a folder, and for a file in a folder that is not there.
     With `folders`, folders are written, with those above them, and are no error. Raises CorpusError for a URL."""
     sources, texts, seen = list(sources), list(texts), set[str]()

@@ -79,7 +79,7 @@ def _given(words: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _rows_of(name: str) -> Iterator[tuple[str, Any]]:
-    """Where a row stands, and its ids."""
+    """Where a row is, and its ids."""
     if name != STDIN and Path(name).is_dir():
         from jittok.rows import TokenArray
 

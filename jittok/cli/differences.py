@@ -1,7 +1,7 @@
 """Where llama.cpp's ids, which are jittok's, are known to part from those of the model's own tokenizer.
 
 "Measured" means documents that were tokenized with both; the rest is read from llama.cpp's code and its issue tracker.
-What is known of one pre-tokenizer stands in its record.
+What is known of one pre-tokenizer is in its record.
 """
 
 from __future__ import annotations

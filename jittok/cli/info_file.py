@@ -65,7 +65,7 @@ def _numbered(part: str, steps: Sequence[Any]) -> list[tuple[str, str]]:
 
 
 def _around(pipeline: Pipeline) -> str:
-    """The tokens in front of a text and behind it, as `add_special` puts them."""
+    """The tokens before a text and after it, as `add_special` puts them."""
     parts = ["text" if item == FIRST_TEXT else _named(pipeline, item) for item in pipeline.single]
     return " ".join(parts) if len(parts) > 1 else "no tokens"
 

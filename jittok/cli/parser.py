@@ -90,7 +90,7 @@ def in_one_line(text: str) -> str:
 
 
 class Help(argparse.HelpFormatter):
-    """A usage of what has to be given, and examples that are broken where a shell can go on."""
+    """A usage of what has to be given, and examples that are broken where a shell can continue."""
 
     def add_usage(self, usage: Any, actions: Iterable[argparse.Action], groups: Any, prefix: Any = None) -> None:
         """Only what is required, and files; all options together are [OPTIONS]."""

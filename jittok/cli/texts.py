@@ -126,7 +126,7 @@ class Texts:
 
     @property
     def size(self) -> int | None:
-        """Bytes of all inputs on disk, None where nobody knows."""
+        """Bytes of all inputs on disk, None where no one knows."""
         sizes = [source.size for source in self.sources]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
@@ -167,7 +167,7 @@ class Texts:
 class ProgressOf:
     """A line on standard error for what lasts: silent in the first second, and where that is no terminal.
 
-    `answers`: the command prints as it goes on; then there is no line where these go to a terminal too.
+    `answers`: the command prints as it continues; then there is no line where these go to a terminal too.
     """
 
     def __init__(self, size: int | None, answers: bool = False) -> None:

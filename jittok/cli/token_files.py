@@ -30,7 +30,7 @@ class NpyStream:
         self._file.write(bytes(HEADER_BYTES))
 
     def append(self, values: NDArray[Any]) -> None:
-        """Write values behind those that are there."""
+        """Write values after those that are there."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self._count += values.size
 
@@ -45,7 +45,7 @@ class NpyStream:
         self._file.close()
 
     def abandon(self) -> None:
-        """Close the file as it is: what it holds back may not fit on the disk, and nobody wants it."""
+        """Close the file as it is: what it holds back may not fit on the disk, and no one wants it."""
         with suppress(OSError):
             self._file.close()
 
@@ -61,14 +61,14 @@ class TokenWriter:
         self._part = beside(target)
         try:
             self._part.mkdir()
-        except OSError as error:  # the hidden name would tell nobody anything
+        except OSError as error:  # the hidden name would tell no one anything
             raise OSError(error.errno, error.strerror, str(given)) from None
         self._ids = NpyStream(self._part / FILES[0], np.int32)
         self._offsets = NpyStream(self._part / FILES[1], np.int64)
         self._offsets.append(np.zeros(1, np.int64))
 
     def append(self, rows: TokenArray) -> None:
-        """Write rows behind those that are there."""
+        """Write rows after those that are there."""
         with naming(self.target):
             self._ids.append(rows.ids)
             self._offsets.append(rows.offsets[1:] + self.tokens)

@@ -5,7 +5,7 @@
     split       words do: a border of words of one lies within a token of the other
     model       all of this is the same
 
-A parting is looked at with some of the text that stands around it; where the two do not part there in the same way,
+A parting is looked at with some of the text that is around it; where the two do not part there in the same way,
 nothing is said ("unknown").
 """
 
@@ -115,7 +115,7 @@ class Causes:
             borders = np.cumsum([0, *map(len, words)]).tolist()
             sizes = [_size(known.texts[token]) for token in each.tokens]
             unknown = [k for k, size in enumerate(sizes) if size is None]
-            if unknown:  # such a token covers what stands at its place, or what the others leave
+            if unknown:  # such a token covers what is at its place, or what the others leave
                 own = [len(text[start:stop].replace(b" ", b"")) for start, stop in each.spans]
                 rest = borders[-1] - sum(size for size in sizes if size is not None)
                 sizes = [own[k] if size is None else size for k, size in enumerate(sizes)]
@@ -217,7 +217,7 @@ def _trimmed(text: bytes, edges: tuple[bool, bool]) -> bytes:
 
 
 def _size(text: bytes) -> int | None:
-    """Bytes that a token covers of what its model sees, without spaces; None where nobody knows."""
+    """Bytes that a token covers of what its model sees, without spaces; None where no one knows."""
     if text == UNKNOWN:
         return None
     return len(text.removeprefix(b"##").replace(b" ", b""))

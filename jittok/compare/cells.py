@@ -1,7 +1,7 @@
 """Two tokenizations of the same documents in step: where they part.
 
-A *cell* is a stretch of text between two neighbouring places where both have a border between tokens. In a *parting*
-the tokens of the two differ. Tokens that stand for no text (a space put in front) belong to the cell that begins there.
+A *cell* is a stretch of text between two neighboring places where both have a border between tokens. In a *parting*
+the tokens of the two differ. Tokens that stand for no text (a space put before) belong to the cell that begins there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def partings(docs: Documents, a: Side, b: Side) -> NDArray[np.int64]:
 
 @kernel
 def find_partings(data: U8, starts: I64, stops: I64, a: Side, b: Side, out: OutI64) -> int:
-    """The partings to `out`, as many as it has room for; how many there are. Linear in tokens and in the bytes of
+    """The partings to `out`, as many as it has capacity for; how many there are. Linear in tokens and in the bytes of
     partings."""
     text, found, count = window(data), window(out), 0
     numbers_a, spans_a, numbers_b, spans_b = window(a.numbers), window(a.spans), window(b.numbers), window(b.spans)
@@ -89,7 +89,7 @@ def find_partings(data: U8, starts: I64, stops: I64, a: Side, b: Side, out: OutI
 
 @helper
 def _start(spans: Window, k: int, end: int, size: int) -> int:
-    """Where token k begins, the end of the text behind the last."""
+    """Where token k begins, the end of the text after the last."""
     return get_i64(spans, 2 * k) if k < end else size
 
 

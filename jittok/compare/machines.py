@@ -116,14 +116,14 @@ def machines(a: Tokenizer, b: Tokenizer, by_id: bool = False) -> Machines:
 
 
 def _proved(toks: tuple[Tokenizer, Tokenizer], verdicts: dict[str, str], by_id: bool) -> bool:
-    """Whether equal parts mean equal tokens, special tokens not being looked for."""
+    """Whether equal parts mean equal tokens, special tokens not being searched for."""
     vocabs = [tok.vocab for tok in toks]
     needed = ["normalizer", "splitter", "model", *(["tokens"] if by_id else [])]
     if any(verdicts[name] != SAME for name in needed):
         return False
     if all(isinstance(vocab, Pipeline) for vocab in vocabs):
         return verdicts["added"] == SAME
-    # of llama.cpp and of files tokens are looked for in other orders: the same only where there are none
+    # of llama.cpp and of files tokens are searched for in other orders: the same only where there are none
     return all(map(plain_bytes, vocabs)) and not plainly_cut(toks[0]) and not plainly_cut(toks[1])
 
 

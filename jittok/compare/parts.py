@@ -61,7 +61,7 @@ def _vocabularies(spelled: tuple[Spelled, Spelled]) -> Part:
 
 
 def plainly_cut(tok: Tokenizer) -> set[bytes]:
-    """The texts that are cut out of a text though nobody asks for special tokens."""
+    """The texts that are cut out of a text though no one asks for special tokens."""
     vocab = tok.vocab
     if isinstance(vocab, Pipeline):
         texts = {token.content.encode() for token in vocab.added if not token.special and not token.unsearched}
@@ -109,7 +109,7 @@ def _before_patterns(vocab: Vocab) -> tuple[Any, ...]:
 
 
 def plain_bytes(vocab: Made) -> bool:
-    """Whether the model is BPE over bytes behind no normalizer."""
+    """Whether the model is BPE over bytes after no normalizer."""
     if isinstance(vocab, Vocab):
         return vocab.type == "bpe" and vocab.model == "gpt2"
     return isinstance(vocab.model, Merges | Ranks) and not vocab.normalize

@@ -48,7 +48,7 @@ def placed(tok: Tokenizer, docs: Documents, known: Spelled, options: dict[str, A
             continue
         text = docs.between(int(docs.starts[row]), int(docs.stops[row]))
         said = b"".join([known.texts[token] for token in rows.ids[first:last].tolist()])
-        front = len(said) - len(text)  # 1 where a space was put in front
+        front = len(said) - len(text)  # 1 where a space was put before
         if front not in (0, 1) or said[front:] != text:
             left.append(row)
             continue

@@ -143,7 +143,7 @@ def _walk(a: Builder, b: Builder, pairs: list[tuple[int, int]], free: bool) -> t
 
 
 def _acted(state: _State, actions: tuple[int, int]) -> tuple[list[list[bool]], _Flags]:
-    """(cuts at places 1, 2 and 3 behind some actions, whether each cuts before the character to come)."""
+    """(cuts at places 1, 2 and 3 after some actions, whether each cuts before the character to come)."""
     cuts = [[False, False], list(state.before), list(state.noted[0]), list(state.noted[1])]
     for side in range(2):
         if actions[side] & PREVIOUS:
@@ -159,7 +159,7 @@ def _parted(cuts: list[list[bool]]) -> bool:
 
 
 def _following(state: _State, runs: tuple[Run, Run], actions: tuple[int, int]) -> tuple[_State, bool]:
-    """The state behind a character, and whether a place has fallen out of sight that one of the two alone cuts at."""
+    """The state after a character, and whether a place has fallen out of sight that one of the two alone cuts at."""
     cuts, here = _acted(state, actions)
     notes = [1 if actions[side] & REMEMBER else state.notes[side] for side in range(2)]
     kept = set(notes) - {0}

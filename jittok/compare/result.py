@@ -58,7 +58,7 @@ class Comparison:
     causes: dict[str, int]
     scripts: dict[str, int]
     frequent: list[Parting]
-    not_looked_at: int = 0  # partings whose cause was not looked for
+    not_looked_at: int = 0  # partings whose cause was not searched for
     notes: list[str] = field(default_factory=list)
 
     @property

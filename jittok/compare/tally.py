@@ -25,7 +25,7 @@ AROUND = 100
 LONGEST = 4096
 """Bytes of a parting that is looked at."""
 MOST_ALIGNED = 1 << 20
-"""Bytes of documents that are aligned the slow way. In others that need it no partings are looked for."""
+"""Bytes of documents that are aligned the slow way. In others that need it no partings are searched for."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Group:
     script: str
     document: int  # where it was met first
     place: int  # byte in there
-    around: bytes  # the text with some of what stands around it, empty for a very long one
+    around: bytes  # the text with some of what is around it, empty for a very long one
     at: int  # where it begins in `around`
     whole: tuple[bool, bool]  # whether `around` begins and ends as the document does
     count: int = 0

@@ -114,7 +114,7 @@ def _best(tok: Tokenizer, form: Form, kind: str, path: Path, pre: str | None, te
 
 
 def _checked(tok: Tokenizer, form: Form, kind: str, path: Path, texts: Texts | None) -> Converted:
-    """The sample through both; where both can look for special tokens, hard texts once more with them."""
+    """The sample through both; where both can search for special tokens, hard texts once more with them."""
     options = rank_options(tok, form) if kind == "tiktoken" else {}
     made = load(path, cache=False, **options)
     count = differing = 0
@@ -147,9 +147,9 @@ def _samples(tok: Tokenizer, made: Tokenizer, texts: Texts | None) -> Iterator[t
 
 
 AROUND = ("{} a", " {} ", "a {}b", "a{} b", "a  {}  b", "a{}b", "({}).", "\n{}\n{}", "a_{}_1", "\u00e9{}\u00e9")
-"""Where a special token stands in a text: flags of added tokens take white space beside it, or ask for words' edges."""
+"""Where a special token is in a text: flags of added tokens take white space beside it, or ask for words' edges."""
 MOST_SPECIAL = 1000
-"""So many special tokens of a file stand in each of AROUND, the others in the first."""
+"""So many special tokens of a file are in each of AROUND, the others in the first."""
 
 
 def _with_special(tok: Tokenizer) -> list[str]:

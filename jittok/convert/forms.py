@@ -52,7 +52,7 @@ class Form:
     tokens: list[str | None]
     types: list[int]  # GGUF's, which are sentencepiece's
     added: list[dict[str, Any]] = field(default_factory=list)  # as a tokenizer.json has them
-    before: list[int] = field(default_factory=list)  # what stands around a text with add_special
+    before: list[int] = field(default_factory=list)  # what is around a text with add_special
     after: list[int] = field(default_factory=list)
     roles: dict[str, int] = field(default_factory=dict)
     name: str = ""
@@ -68,7 +68,7 @@ class ByteBpe(Form):
     whole_words: bool = False
     splits: list[dict[str, Any]] | None = None  # of a tokenizer.json; None where only a `pre` says it
     pre: str | None = None
-    composed: bool = False  # NFC in front
+    composed: bool = False  # NFC before
     ranked: bool = False  # ids are ranks
 
 
@@ -154,7 +154,7 @@ def _types(pipeline: Pipeline) -> list[int]:
 
 
 def _added(pipeline: Pipeline) -> list[dict[str, Any]]:
-    """The added tokens. One that goes on to print its normalized content stands twice, normalized first."""
+    """The added tokens. One that goes on to print its normalized content is twice, normalized first."""
     return [
         dict(hf_file.added_token(
             token.id, token.content, special=token.special, normalized=normalized, lstrip=token.lstrip,
@@ -240,7 +240,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, shared: dict[str, Any]) -> For
 
 
 def _escaping(pipeline: Pipeline) -> bool | None:
-    """Whether a space is put in front, where steps do nothing but write U+2581 for spaces; None for others."""
+    """Whether a space is put before, where steps do nothing but write U+2581 for spaces; None for others."""
     prefix = False
     for step in (*pipeline.normalize, *pipeline.split):
         if isinstance(step, Prepend) and step.text == SPACE:

@@ -47,7 +47,7 @@ def _around(form: Form) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
 
 def pre_types_that_cut_alike(pipeline: Pipeline) -> list[str]:
     """Names of `tokenizer.ggml.pre` whose splitter is proved to cut as the file's, one for each splitter and way of
-    whole words. Texts of characters that llama.cpp knows are looked at, but for U+017F, which no text has behind an
+    whole words. Texts of characters that llama.cpp knows are looked at, but for U+017F, which no text has after an
     apostrophe."""
     return list(_pre_types(pipeline.split))
 
@@ -111,7 +111,7 @@ def _types(form: Form) -> list[int]:
 
 
 def _edges(form: Form) -> dict[str, Any]:
-    """Roles, and whether BOS and EOS are added: one token in front and one behind at most."""
+    """Roles, and whether BOS and EOS are added: one token before and one after at most."""
     roles = {role: token for role, token in form.roles.items() if role in _ROLES}
     if form.before:
         roles["bos"] = form.before[0]

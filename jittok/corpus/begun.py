@@ -1,4 +1,4 @@
-"""A corpus goes on with the release of llama.cpp that it was begun with, unless another was asked for."""
+"""A corpus continues with the release of llama.cpp that it was begun with, unless another was asked for."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _begun(folder: Path) -> dict[str, Any]:
             descriptor = open_regular(folder / WORK / LEDGER, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             with open(descriptor, "rb") as ledger:  # noqa: PTH123  a descriptor
                 first = ledger.readline(LONGEST_LINE)
-            found = json.loads(first.partition(b" ")[2])["plan"]  # behind its checksum
+            found = json.loads(first.partition(b" ")[2])["plan"]  # after its checksum
     except (CorpusError, OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}  # whoever opens the corpus says what is wrong with it
     return found if isinstance(found, dict) else {}

@@ -1,6 +1,6 @@
 """How large the packed buffers of an Arrow IPC file or stream are unpacked: asked before one is unpacked.
 
-A batch is unpacked whole, and some kilobytes may hold a buffer of gigabytes. In front of each packed buffer stands its
+A batch is unpacked whole, and some kilobytes may hold a buffer of gigabytes. Before each packed buffer stands its
 size unpacked. Where the buffers are, the messages tell, which pyarrow does not show before it has unpacked them; so of
 their FlatBuffers the few fields are read here that lead there.
 """
@@ -18,13 +18,13 @@ from jittok.corpus.pages import LARGE
 from jittok.errors import CorpusError, InWords
 
 _MAGIC = b"ARROW1"
-_BLOCK = struct.Struct("<qi4xq")  # of a footer: where a message stands, bytes of its head and of its body
+_BLOCK = struct.Struct("<qi4xq")  # of a footer: where a message is, bytes of its head and of its body
 _BUFFER = struct.Struct("<qq")  # where it begins in the body, and its bytes
 _CONTINUES = -1
 _DICTIONARIES, _BATCHES = 2, 3
 """Fields of a footer."""
 _KIND, _HEADER, _BODY = 1, 2, 3
-"""Fields of a message: what it is (a dictionary or a batch, see below), that, and the bytes behind its head."""
+"""Fields of a message: what it is (a dictionary or a batch, see below), that, and the bytes after its head."""
 _DICTIONARY, _BATCH = 2, 3
 _DATA = 1
 """Field of a dictionary: the batch of its values."""
@@ -38,7 +38,7 @@ class Unended(Exception):
 
 def check_buffers(file: Any, most: int, where: str, stream: bool, believe: bool = False) -> None:
     """CorpusError where a packed buffer is larger than a document may be, and than `pages.LARGE`, and where a file is
-    not one. `file`: opened, and read from anywhere; stream: messages stand one behind the other, and no footer tells
+    not one. `file`: opened, and read from anywhere; stream: messages are one after the other, and no footer tells
     where; believe: that buffers are small, as each head is a request where a file is far away."""
     most = max(most, LARGE)
     try:
@@ -97,7 +97,7 @@ def _footer(file: Any) -> tuple[bytes, int]:
 
 
 def _blocks(footer: bytes) -> Iterator[tuple[int, ...]]:
-    """Where each message stands, and the bytes of its head and of its body."""
+    """Where each message is, and the bytes of its head and of its body."""
     for field in (_DICTIONARIES, _BATCHES):
         yield from _structs(footer, _table(footer, 0), field, _BLOCK)
 
@@ -111,7 +111,7 @@ def _of_file(file: Any) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
-    """The same of messages that stand one behind the other. Unended where the last of them is no end, or where more
+    """The same of messages that are one after the other. Unended where the last of them is no end, or where more
     follows the end: readers take both for all there is."""
     at = 0
     while start := _read(file, at, 8):
@@ -133,7 +133,7 @@ def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
 
 
 def _size(start: bytes) -> tuple[int, int]:
-    """Bytes of a head, and how many stand in front of it."""
+    """Bytes of a head, and how many are before it."""
     first, second = struct.unpack_from("<ii", start)
     return (second, 8) if first == _CONTINUES else (first, 4)
 

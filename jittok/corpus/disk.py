@@ -43,7 +43,7 @@ def crc_of_text(text: str) -> str:
 
 
 FOLDERS_OPEN = os.name != "nt"
-"""Whether this system opens folders: Windows does not, and writes their names by itself."""
+"""Whether this system opens folders: Windows does not, and writes their names alone."""
 
 
 def flush(descriptor: int) -> None:

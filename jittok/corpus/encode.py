@@ -123,7 +123,7 @@ class RangeEncoder:
 
 
 def _steps(docs: Documents, stop: Stop) -> Iterator[Documents]:
-    """The documents in parts of about STEP bytes, with a look at `stop` in front of each; at least one part."""
+    """The documents in parts of about STEP bytes, with a look at `stop` before each; at least one part."""
     stop.check()
     ends = np.cumsum(docs.stops - docs.starts)
     if not ends.size or ends[-1] <= STEP:

@@ -33,7 +33,7 @@ def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
 
 
 def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads: int | None) -> Iterator[Encoded]:
-    """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes. When nobody
+    """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes. When no one
     takes them any more, threads end at their next step."""
     from jittok.encode.stretches import thread_count
 

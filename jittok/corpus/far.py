@@ -87,7 +87,7 @@ def open_far(url: str, exact: bool = False) -> IO[bytes]:
 
 
 def facts_of(url: str) -> tuple[int | None, str]:
-    """Size in bytes, None where nobody knows, and a text that changes when the file does."""
+    """Size in bytes, None where no one knows, and a text that changes when the file does."""
     with naming_input(url):
         fs, inner = filesystem(url)
         facts = fs.info(inner)

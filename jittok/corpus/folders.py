@@ -1,4 +1,4 @@
-"""Folders that are written to, opened by descriptor and without following links; names that may stand in a ledger.
+"""Folders that are written to, opened by descriptor and without following links; names that may be in a ledger.
 
 Whoever can write beside a corpus may put a link where a folder or a file is to come, or a line into a ledger. Neither
 leads outside: a folder is reached through its descriptor, a name is one component, and a file is a regular one that has
@@ -17,7 +17,7 @@ from jittok._jit.trust import doubt
 from jittok.errors import CorpusError, InWords
 
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and Path("/proc/self/fd").is_dir()
-"""Whether a path can lead through a descriptor. Elsewhere links are looked for by name, just before."""
+"""Whether a path can lead through a descriptor. Elsewhere links are searched for by name, just before."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 LONGEST_NAME = 255

@@ -28,8 +28,8 @@ _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_const
 
 
 def row_of(line: bytes, errors: str = "surrogateescape") -> Any:
-    """The value of a line, with texts as they are and numbers without their values. A byte that is not UTF-8 is a lone
-    surrogate, or what `errors` (as in `bytes.decode`) makes of it. ValueError for what is no JSON."""
+    """The value of a line, with texts as they are and numbers without their values. A byte that is invalid UTF-8 is a
+    lone surrogate, or what `errors` (as in `bytes.decode`) makes of it. ValueError for what is no JSON."""
     text = line.decode("utf-8", errors)
     try:
         return _DECODER.decode(text)

@@ -51,7 +51,7 @@ class Ledger:
             os.fsync(self._descriptor)
 
     def hold(self) -> bool:
-        """Keep others from holding the file until it is closed; whether nobody else does. True where no system can."""
+        """Keep others from holding the file until it is closed; whether no one else does. True where no system can."""
         if fcntl is None:
             return True
         try:

@@ -26,7 +26,7 @@ class Limit:
         self.before = 0
 
     def check(self, size: int, behind: Callable[[], int] = int) -> None:
-        """CorpusError for a document of so many bytes, if they are too many. behind(): how many documents stand between
+        """CorpusError for a document of so many bytes, if they are too many. after(): how many documents are between
         those counted and this one."""
         if size > self.most:
             where = f"{self.path}, {self.thing} {self.before + behind() + 1}" if self.thing else self.path
@@ -65,7 +65,7 @@ def newlines(block: bytes) -> int:
 
 
 def newlines_before(file: IO[bytes], place: int) -> int:
-    """How many stand in front of a place in a file."""
+    """How many are before a place in a file."""
     file.seek(0)
     found = 0
     while place > 0 and (piece := file.read(min(place, 1 << 20))):

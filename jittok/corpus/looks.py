@@ -55,7 +55,7 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
 
 
 def is_wide(start: bytes) -> bool:
-    """Whether a text looks like UTF-16 or UTF-32 without a mark in front: then it has a NUL at every second place, and
+    """Whether a text looks like UTF-16 or UTF-32 without a mark before: then it has a NUL at every second place, and
     is UTF-8 all the same."""
     places = min(len(start), LOOKED_AT) // 2
     even, odd = start[: 2 * places : 2].count(0), start[1 : 2 * places : 2].count(0)
@@ -74,14 +74,14 @@ def _is_json_line(start: bytes) -> bool:
         json.loads(line)
     except ValueError:
         return False
-    except RecursionError:  # nobody but JSON opens so many braces
+    except RecursionError:  # no one but JSON opens so many braces
         return True
     return True
 
 
 def _is_json(start: bytes) -> bool:
-    """Whether these bytes begin with a JSON object, which may go on behind them: over several lines, as jq prints, or
-    with another object behind it on the line."""
+    """Whether these bytes begin with a JSON object, which may go on after them: over several lines, as jq prints, or
+    with another object after it on the line."""
     start = start.removeprefix(b"\xef\xbb\xbf").strip()
     if OBJECT.match(start) is None:
         return False

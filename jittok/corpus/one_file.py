@@ -1,8 +1,8 @@
-"""Whether a Parquet or Arrow file is one: of two behind each other (cat a.parquet b.parquet) readers find the footer of
-the second, and take its places as those of the first.
+"""Whether a Parquet or Arrow file is one: of two one after the other (cat a.parquet b.parquet) readers find the footer
+of the second, and take its places as those of the first.
 
-Writers put the footer right behind what it names, but for an index that pyarrow does not show. So in front of a file
-that is one there are no bytes that nobody names, and of another file it has at least the end. Only that is refused:
+Writers put the footer right after what it names, but for an index that pyarrow does not show. So before a file
+that is one there are no bytes that no one names, and of another file it has at least the end. Only that is refused:
 legal files may have any gap.
 """
 
@@ -27,7 +27,7 @@ EXPECTED = "one file: files behind each other are no file of their own, so read 
 
 
 def check_parquet(file: Any, facts: Any, where: str, columns: Sequence[int]) -> None:
-    """CorpusError where another file stands in front of a Parquet file. `file`: opened, and read from anywhere;
+    """CorpusError where another file is before a Parquet file. `file`: opened, and read from anywhere;
     `facts`: what pyarrow says of it (`ParquetFile.metadata`); `columns`: those it may be asked about."""
     footer = file.seek(0, os.SEEK_END) - 2 * len(PARQUET) - facts.serialized_size
     gap = footer - _end_of_pages(facts, footer, columns)
@@ -36,7 +36,7 @@ def check_parquet(file: Any, facts: Any, where: str, columns: Sequence[int]) -> 
     found, first = _read(file, 0, len(PARQUET)), max(gap - INDEX, len(PARQUET))
     if found not in (PARQUET, ENCRYPTED):
         raise CorpusError(where, found, f"{PARQUET!r}, as Parquet files begin: {EXPECTED}")
-    # the second file begins where nobody names anything, or before, where it has an index
+    # the second file begins where no one names anything, or before, where it has an index
     around = _read(file, first - len(PARQUET), gap - first + 2 * len(PARQUET))
     at = around.rfind(2 * PARQUET)
     for _ in range(ASKED):
@@ -78,7 +78,7 @@ def _ends_here(file: Any, end: int) -> bool:
 
 
 def check_arrow(file: Any, gap: int, where: str) -> None:
-    """CorpusError where another file stands in front of an Arrow IPC file. `gap`: bytes between the last message that
+    """CorpusError where another file is before an Arrow IPC file. `gap`: bytes between the last message that
     its footer names and the footer (as `buffers` reads it)."""
     found, first = _read(file, 0, len(ARROW)), max(gap - INDEX, len(ARROW))
     if found != ARROW:

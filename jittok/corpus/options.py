@@ -43,7 +43,7 @@ class Options:
     range_bytes: int = RANGE_BYTES
     shard_bytes: int = SHARD_BYTES
     max_document_bytes: int = MAX_DOCUMENT_BYTES
-    cuts: int = CUTS  # which rule cuts inputs: a corpus goes on with the one that it was begun with
+    cuts: int = CUTS  # which rule cuts inputs: a corpus continues with the one that it was begun with
 
     def __post_init__(self) -> None:
         if isinstance(self.formats, str):
@@ -95,7 +95,7 @@ def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:
 
 
 def parse_bytes(text: str, where: str) -> int:
-    """A number of bytes with K, M, G or T behind it (powers of 1024). CorpusError, which names `where`."""
+    """A number of bytes with K, M, G or T after it (powers of 1024). CorpusError, which names `where`."""
     number, unit = text.strip().upper().removesuffix("B").removesuffix("I"), ""
     if number[-1:] in UNITS and number[-1:]:
         number, unit = number[:-1], number[-1]

@@ -38,11 +38,11 @@ def batches(
 ) -> Iterator[Batch]:
     """Sequences of `length` ids, `size` at a time, in the order of the documents; nothing is shuffled.
 
-    `documents="split"`: documents lie behind each other and are cut where a sequence is full; the ids of sequence k are
-    tokens k * (length - overlap) ... of the corpus. `overlap=1` with length n + 1 gives inputs and targets of n.
+    `documents="split"`: documents lie one after the other and are cut where a sequence is full; the ids of sequence k
+    are tokens k * (length - overlap) ... of the corpus. `overlap=1` with length n + 1 gives inputs and targets of n.
     `"whole"`: a document is not cut unless it is longer than a sequence; what is left of a sequence is padded.
     The end of the corpus is padded with `pad_id`, or left out (with "split") when there is none; "whole" needs one.
-    `start`: sequences to leave out, to go on with a training run. Raises CorpusError for impossible arguments.
+    `start`: sequences to leave out, to continue with a training run. Raises CorpusError for impossible arguments.
     """
     if documents not in HOW:
         raise CorpusError("documents", documents, " or ".join(HOW))

@@ -18,7 +18,7 @@ LARGE = 256 << 20
 HEAD, LONGEST_HEAD = 1 << 10, 16 << 20
 """Bytes that are read of a head at first, and at most."""
 _UNPACKED, _PACKED = 2, 3
-"""Fields of a head: the sizes of its page unpacked, and as it stands in the file."""
+"""Fields of a head: the sizes of its page unpacked, and as it is in the file."""
 _STOP, _TRUE, _FALSE, _BYTE, _INT16, _INT32, _INT64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 _DEEPEST = 16
 
@@ -51,7 +51,7 @@ def page_sizes(file: Any, column: Any, where: str) -> Iterator[int]:
 
 
 def _head(file: Any, at: int, stop: int, where: str) -> tuple[dict[int, int], int]:
-    """The numbers of the head that begins at `at`, by field, and the place behind it."""
+    """The numbers of the head that begins at `at`, by field, and the offset after it."""
     room = HEAD
     while True:
         file.seek(at)
@@ -70,7 +70,7 @@ def _head(file: Any, at: int, stop: int, where: str) -> tuple[dict[int, int], in
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and the place behind it."""
+    """A number of variable length, and the offset after it."""
     number = shift = 0
     while True:
         byte = raw[at]
@@ -83,7 +83,7 @@ def _number(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _struct(raw: bytes, at: int, depth: int) -> tuple[dict[int, int], int]:
-    """The whole numbers among the fields of a struct, and the place behind it. IndexError where it does not end."""
+    """The whole numbers among the fields of a struct, and the offset after it. IndexError where it does not end."""
     found, field = dict[int, int](), 0
     while raw[at] != _STOP:
         kind, step = raw[at] & 15, raw[at] >> 4
@@ -105,7 +105,7 @@ def _signed(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _behind(raw: bytes, at: int, kind: int, depth: int) -> int:
-    """The place behind a value. In a list, a truth value is a byte."""
+    """The place after a value. In a list, a truth value is a byte."""
     if kind in (_TRUE, _FALSE, _BYTE):
         return at + 1
     if kind == _DOUBLE:

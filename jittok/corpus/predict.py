@@ -140,7 +140,7 @@ def _row(encoder: RangeEncoder, raw: RawRange, size: float) -> Row:
 
 
 def _lines_at(encoder: RangeEncoder, i: int, place: int) -> Row:
-    """Documents that begin in an interval of a plain file of lines; tokens of what stands there.
+    """Documents that begin in an interval of a plain file of lines; tokens of what is there.
 
     A document may be longer than an interval by far: it counts where it begins, but its tokens where they are.
     """

@@ -27,7 +27,7 @@ class Progress:
     tokens: int
     text_bytes: int
     read: int
-    total: int | None  # bytes of input on disk, None when nobody knows
+    total: int | None  # bytes of input on disk, None when no one knows
     seconds: float
     bytes_per_second: float
     tokens_per_second: float

@@ -77,7 +77,7 @@ class RawRange:
     prefix: list[Any] | None = None  # [source, bytes, digest] of what was read, for input that cannot be read twice
     lost: tuple[Lost, ...] = ()  # inputs that end here because they are damaged
     pieces: bool = False  # it is of a group
-    offset: int = 0  # bytes of the document in front of it, where training reads a long one in pieces
+    offset: int = 0  # bytes of the document before it, where training reads a long one in pieces
 
 
 def units(sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[Unit]:
@@ -117,7 +117,7 @@ def _row_groups(i: int, source: Source, options: Options) -> Iterator[Unit]:
 
 
 def _joins(source: Source, options: Options) -> bool:
-    """Whether a file is read together with its neighbours: one document, or less than a range."""
+    """Whether a file is read together with its neighbors: one document, or less than a range."""
     if source.size is None:
         return False
     return source.kind == "txt" or (options.cuts > FIRST_CUTS and source.size < options.range_bytes)
@@ -386,7 +386,7 @@ def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]
 
 
 def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iterator[tuple[int, list[bytes]]]:
-    """(k, the documents that begin in bytes [k * step, (k + 1) * step)). Nothing behind the last separator is none.
+    """(k, the documents that begin in bytes [k * step, (k + 1) * step)). Nothing after the last separator is none.
     CorpusError for a document that is too long, when so much of it has been read."""
     buffer, at, ended = bytearray(), 0, False  # a document begins at `at`, where buffer lies
     while True:
@@ -406,7 +406,7 @@ def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iter
                 continue
             found.append(bytes(buffer[start:place]))
             start = look = place + len(separator)
-        if start < need and start < len(buffer):  # the last document, without a separator behind it
+        if start < need and start < len(buffer):  # the last document, without a separator after it
             found.append(bytes(buffer[start:]))
             start = len(buffer)
         limit.texts(found)

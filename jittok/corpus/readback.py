@@ -110,7 +110,7 @@ class Corpus:
         return f"Corpus({len(self)} documents, {self.manifest['vocab']['name'] or 'a vocabulary without a name'})"
 
     def stretches(self) -> Iterator[Block]:
-        """The documents, many at a time: ids behind each other and offsets, in order."""
+        """The documents, many at a time: ids one after the other and offsets, in order."""
         for ids, offsets in self.unread():
             low, count = 0, offsets.size - 1
             while low < count:

@@ -36,7 +36,7 @@ WIDE = "text in UTF-16 or UTF-32 (a NUL at every second place)"
 
 
 class Bad(NamedTuple):
-    """A document that could not be read or encoded as it stands."""
+    """A document that could not be read or encoded as it is."""
 
     source: int
     line: int  # from 1, in its range; the compiler makes it a line of the file
@@ -134,7 +134,7 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _joined(parts: list[bytes]) -> Documents:
-    """Texts behind each other."""
+    """Texts one after the other."""
     data = np.frombuffer(b"".join(parts), np.uint8)
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])

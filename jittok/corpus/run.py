@@ -34,7 +34,7 @@ LOCK = ".jittok.lock"
 REMEDY = "bring back a copy, or remove the folder and run the same command again, which writes the same bytes"
 """What to do about a finished corpus whose files are damaged."""
 FEW_BAD = 1000
-"""From the start so many documents without any text mean that the run looks for it in the wrong field."""
+"""From the start so many documents without any text mean that the run searches for it in the wrong field."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class Run:
             raise CorpusError(where, InWords(found), bad.expected if bad else "texts (--field, --column)")
 
     def _pass_inputs(self, upto: int) -> None:
-        """Sources before `upto` are done: hash their rest, and see that nobody has written to them meanwhile."""
+        """Sources before `upto` are done: hash their rest, and see that no one has written to them meanwhile."""
         for i in range(len(self.state.inputs), upto):
             source = self.sources[i]
             fact: dict[str, Any] = {"input": i}
@@ -316,7 +316,7 @@ class Run:
         self.writer = shards.ShardWriter(self.work, self.formats, len(self.state.shards))
 
     def _clean_up(self) -> None:
-        """The manifest stands: the work folder is not needed any more."""
+        """The manifest is: the work folder is not needed any more."""
         with Folder(self.out) as folder:
             work = folder.inner(WORK, make=False)
             if work is not None:

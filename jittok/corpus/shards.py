@@ -186,7 +186,7 @@ def _size_of(path: Path) -> int | None:
 
 
 def sweep(work: Path, kept: set[str]) -> None:
-    """Remove what crashes and finished shards left behind."""
+    """Remove what crashes and finished shards left after."""
     for path in work.iterdir():
         if path.name not in kept and (path.is_symlink() or not path.is_dir()):
             with suppress(FileNotFoundError):

@@ -161,7 +161,7 @@ def find_sources(
     folders, what a glob matches beside files, and with `on_error` "skip" folders that may not be read. `any_name`: a
     file that was named is plain text where its name tells no kind, and may be a pipe; PROSE is read in folders, too.
     `without`: a folder that is left out where it lies in another: what is written there is no input of the next call,
-    which goes on with it. Raises CorpusError for a name that matches nothing, tells no kind, or comes twice.
+    which continues with it. Raises CorpusError for a name that matches nothing, tells no kind, or comes twice.
     """
     sources: list[Source] = []
     left_out: list[str] = []

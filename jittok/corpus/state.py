@@ -186,7 +186,7 @@ class State:
 def replay(facts: Sequence[Fact]) -> State:
     """The state that a ledger tells of; its first line must be a plan.
 
-    LookupError, TypeError or ValueError where no run could have written these lines: who goes on with them would end
+    LookupError, TypeError or ValueError where no run could have written these lines: who continues with them would end
     with a manifest that says what is not so.
     """
     state = State(facts[0]["plan"])

@@ -1,4 +1,4 @@
-"""Work that is done in steps, between which another thread may stop it. Nobody waits for a step that is under way."""
+"""Work that is done in steps, between which another thread may stop it. No one waits for a step that is under way."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class Stop(threading.Event):
     """Set when the work is not wanted any more."""
 
     def check(self) -> None:
-        """CancelledError if it is set. For the thread that works: nobody asks it for a result then."""
+        """CancelledError if it is set. For the thread that works: no one asks it for a result then."""
         if self.is_set():
             raise CancelledError
 
 
 NEVER = Stop()
-"""Of work that nobody stops."""
+"""Of work that no one stops."""
 
 
 @contextmanager

@@ -80,7 +80,7 @@ class _Streams:
     """Streams of bzip2 or xz one after the other. Python's own readers pass over what follows a stream and begins none,
     so damage at the head of a stream would end the text there, without a word.
 
-    `padding`: zeros may stand behind a stream, as xz writes them.
+    `padding`: zeros may be after a stream, as xz writes them.
     """
 
     def __init__(self, raw: IO[bytes], opened: Callable[[], Any], padding: bool = False) -> None:

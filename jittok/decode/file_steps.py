@@ -1,7 +1,7 @@
 """Decoders of files one token at a time: each step gives what no later token can change.
 
 A step of a Pipeline turns a list of texts to another. Here it gets the list in parts, as it grows, and its own list
-goes on in parts. A part is a whole text, or where the step in front fuses texts, a stretch of one.
+goes on in parts. A part is a whole text, or where the step before fuses texts, a stretch of one.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Fallback(WholeTexts):
         self._runs = JoinedRuns()
 
     def whole(self, text: str) -> Iterator[Part]:
-        """The run in front of a text that is no byte, and the text."""
+        """The run before a text that is no byte, and the text."""
         return map(Part, self._runs.push(text))
 
     def finish(self) -> Iterator[Part]:
@@ -182,7 +182,7 @@ class LastApart(WholeTexts):
         self._suffix, self._held = suffix, list[str]()
 
     def whole(self, text: str) -> Iterator[Part]:
-        """The text in front, which is not the last."""
+        """The text before, which is not the last."""
         held, self._held = self._held, [text]
         return (Part(each.replace(self._suffix, " ")) for each in held)
 
@@ -192,7 +192,7 @@ class LastApart(WholeTexts):
 
 
 class Repeats(WholeTexts):
-    """`Ctc`: a text like the one in front goes."""
+    """`Ctc`: a text like the one before goes."""
 
     def __init__(self, step: steps.Ctc) -> None:
         super().__init__()

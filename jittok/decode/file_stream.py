@@ -30,8 +30,8 @@ class FileStream(StreamDecoder):
         self._reset()
 
     def _reset(self) -> None:
-        self._first: list[int] | None = []  # the first ids, until it is known whether they stand around the text
-        self._last: list[int] = []  # ids that stand around the text if nothing follows
+        self._first: list[int] | None = []  # the first ids, until it is known whether they are around the text
+        self._last: list[int] = []  # ids that are around the text if nothing follows
         self._pieces = PiecesText(self._pipeline) if self._run.pieces else None
         self._chain: list[Step] = [] if self._joins_raw or self._pieces else [*map(stream_step, self._pipeline.decode)]
         self._bytes.reset()

@@ -76,7 +76,7 @@ class GeneralDecoder:
         return self._joined if self._decoded > WORTH_PIECES else None
 
     def _checked(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Ids of the vocabulary that nobody else can change: they are read several times. Raises InvalidToken."""
+        """Ids of the vocabulary that no one else can change: they are read several times. Raises InvalidToken."""
         ids = ids if is_held(ids) else own(ids)
         if ids.size and ids.view(np.uint32).max() >= len(self.vocab):  # as those below 0
             raise InvalidToken(int(ids[np.argmax((ids < 0) | (ids >= len(self.vocab)))]), len(self.vocab))
@@ -136,7 +136,7 @@ class GeneralDecoder:
             some = self._checked(ids[at : at + AT_ONCE])
             part = [token for token in some.tolist() if token not in hidden]
             if between and not any(token in run.texts for token in part):
-                continue  # nothing that a space could stand beside
+                continue  # nothing that a space could be beside
             out += (between if begun else b"") + run.decode_bytes(part)
             begun = True
         return out.decode("utf-8", "replace").encode() if isinstance(step, JoinBytes) else out
@@ -144,7 +144,7 @@ class GeneralDecoder:
     def rows(
         self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: GeneralFrame
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """(the texts of rows behind each other, where they end)."""
+        """(the texts of rows one after the other, where they end)."""
         ids = self._checked(ids)
         joined = self._with_pieces(ids.size)
         found = None if joined is None or frame.around else joined.rows(ids, offsets, frame.special)
@@ -166,9 +166,9 @@ class GeneralDecoder:
         return special, inside
 
     def cuts(self, ids: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Places where ids must be cut so that each part can be read as UTF-8 by itself, as the library does it.
+        """Places where ids must be cut so that each part can be read as UTF-8 alone, as the library does it.
 
-        It does so between any special token and what follows. That only matters in front of a byte inside a character.
+        It does so between any special token and what follows. That only matters before a byte inside a character.
         Raises InvalidToken.
         """
         tied, found = self._tied, list[NDArray[np.int64]]()
@@ -183,7 +183,7 @@ class GeneralDecoder:
     def cut_rows(self, rows: TokenArray) -> tuple[TokenArray, NDArray[np.int64]] | None:
         """(the parts of rows, the number of the first part of each row and of the end); None where no row is cut.
 
-        A part but the first begins with no special token, and nothing but these stands around a text.
+        A part but the first begins with no special token, and nothing but these is around a text.
         """
         cuts, offsets = self.cuts(rows.ids), rows.offsets
         cuts = cuts[~np.isin(cuts, offsets)]
@@ -193,7 +193,7 @@ class GeneralDecoder:
         return parts, np.arange(offsets.size) + np.searchsorted(cuts, offsets)
 
     def piece(self, token: int, lstrip: int = 0) -> bytes:
-        """What one id prints by itself, without up to `lstrip` spaces in front."""
+        """What one id prints alone, without up to `lstrip` spaces before."""
         piece = runner(self.vocab).decode_bytes([token])
         return piece[min(max(lstrip, 0), len(piece) - len(piece.lstrip(b" "))) :]
 

@@ -31,7 +31,7 @@ def text_of(parts: Iterable[bytes | None], errors: str) -> str | None:
         for part in parts:
             if part is None:
                 return None
-            text += known.decode(part)  # in place, as nobody else has this text
+            text += known.decode(part)  # in place, as no one else has this text
         text += known.decode(b"", True)
     except UnicodeDecodeError:
         return None

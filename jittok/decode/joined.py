@@ -1,4 +1,4 @@
-"""Rows of ids to text by a file's decoder that makes something of each token by itself: pieces that a kernel joins.
+"""Rows of ids to text by a file's decoder that makes something of each token alone: pieces that a kernel joins.
 
 What a decoder makes of a token may depend on whether it is the first or the last of a text. So there are pieces for the
 tokens in between, and the two at the ends are asked for when they are there. Tokens that are bytes make characters
@@ -34,7 +34,7 @@ from jittok.structures.valid import VALID, first_malformed
 from jittok.unicode.characters import SPACE_MARK
 
 PLAIN, EMPTY, OF_BYTES, UNSEEN = 0, 1, 2, 3
-"""Kinds of tokens: one that prints nothing, but stands between bytes; a byte; one that the decoder never sees."""
+"""Kinds of tokens: one that prints nothing, but is between bytes; a byte; one that the decoder never sees."""
 ESCAPED = re.compile("[\udc80-\udcff]")
 """A byte that is part of no character."""
 Texts = list[str]
@@ -138,7 +138,7 @@ class JoinedDecoder:
     def rows(
         self, ids: Ids, offsets: NDArray[np.int64], skip_special: bool
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
-        """(the texts of rows behind each other, where they end) by one call; None where rows are to be asked for."""
+        """(the texts of rows one after the other, where they end) by one call; None where rows are to be asked for."""
         way = self._way
         if self._sentencepiece or self._by_place or (way and way.behind):
             return None
@@ -220,7 +220,7 @@ class JoinedDecoder:
 
     def _by_runs(self, items: Iterator[Ids | bytes], skip_special: bool) -> Iterator[bytes]:
         """The texts of ids; what is a byte at the ends of each stretch waits for the next."""
-        run, first = bytearray(), True  # bytes that nothing has followed yet; whether nothing stands in front of them
+        run, first = bytearray(), True  # bytes that nothing has followed yet; whether nothing is before them
         assert self._kinds is not None
         for item in items:
             its = None if isinstance(item, bytes) else self._kinds[skip_special][item]
@@ -272,7 +272,7 @@ class JoinedDecoder:
 
     @staticmethod
     def _splits(its: NDArray[np.uint8]) -> bool:
-        """Whether something that prints nothing may stand between bytes of one character."""
+        """Whether something that prints nothing may be between bytes of one character."""
         if (its == UNSEEN).any():
             its = its[its != UNSEEN]
         return bool(((its[:-1] == OF_BYTES) & (its[1:] == EMPTY)).any())
@@ -317,7 +317,7 @@ class JoinedDecoder:
         return (text if self._later is None else unmarked(text, self._later, number)).encode()
 
     def _pieces(self) -> tuple[list[bytes], NDArray[np.uint8], NDArray[np.uint8] | None]:
-        """(the pieces of tokens that stand between others, their bytes, what kinds of tokens they are), the latter two
+        """(the pieces of tokens that are between others, their bytes, what kinds of tokens they are), the latter two
         where that matters."""
         count = len(self._pipeline)
         pieces, kinds, its = [b""] * count, np.zeros(count, np.uint8), np.zeros(count, np.uint8)
@@ -366,7 +366,7 @@ def _first_shown(shown: NDArray[np.bool_], ids: Ids) -> int:
 
 def _fits(pipeline: Pipeline) -> bool:
     """Whether all pieces together are shorter than one may be, whatever the file writes in place of characters."""
-    size = pipeline.token_bytes.size + len(pipeline)  # and a space in front of each
+    size = pipeline.token_bytes.size + len(pipeline)  # and a space before each
     for step in pipeline.decode:
         if isinstance(step, steps.ReplaceEach):
             size = (size + len(pipeline)) * (1 + len(step.content.encode()))

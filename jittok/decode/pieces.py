@@ -33,7 +33,7 @@ class Pieces(NamedTuple):
     two stores.
     """
 
-    blob: U8  # [bytes] pieces of all tokens behind each other, special ones too
+    blob: U8  # [bytes] pieces of all tokens one after the other, special ones too
     offsets: I64  # [tokens + 1]
     words: U64  # [2 * tokens]
     facts: I32  # [tokens] length of the piece, and the bits below
@@ -197,7 +197,7 @@ def fill_pieces(
 
 @helper
 def moves(byte: int) -> bool:
-    """Whether a space in front of this byte may go: ? ! . , or an apostrophe."""
+    """Whether a space before this byte may go: ? ! . , or an apostrophe."""
     return byte in (0x3F, 0x21, 0x2E, 0x2C, QUOTE)
 
 

@@ -32,13 +32,13 @@ BYTES_PER_ID = 8
 KEPT_BYTES = 1 << 20
 """Room that a thread keeps for texts."""
 CLEANED_NEAR = 3
-"""An apostrophe affects so many bytes behind it."""
+"""An apostrophe affects so many bytes after it."""
 
 
 class Frame(NamedTuple):
     """What of a row of ids is left out, and whether it is cleaned."""
 
-    strip: int  # 1: a space in front of the first piece is left out
+    strip: int  # 1: a space before the first piece is left out
     bos: int  # id that is dropped from the front, once; -1: none
     eos: int  # id that is dropped from the end, once; -1: none
     special: int  # 1: special tokens print their text
@@ -47,7 +47,7 @@ class Frame(NamedTuple):
 
 @kernel
 def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, ends: OutI64, report: OutI64) -> int:
-    """The text of each row ids[offsets[r]:offsets[r + 1]], behind each other, as llama.cpp's detokenize.
+    """The text of each row ids[offsets[r]:offsets[r + 1]], one after the other, as llama.cpp's detokenize.
 
     out: uint8[room]; ends: int64[rows] where the texts end; report: int64[1]
 
@@ -152,7 +152,7 @@ class Decoder:
             self._scratch.append(own)
 
     def rows(self, ids: I32, offsets: I64, frame: Frame) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The texts of rows behind each other, and their ends. Raises InvalidToken."""
+        """The texts of rows one after the other, and their ends. Raises InvalidToken."""
         ends, report = np.empty(offsets.size - 1, np.int64), np.zeros(1, np.int64)
         text = np.empty(BYTES_PER_ID * ids.size + SHORT, np.uint8)
         while True:
@@ -178,9 +178,9 @@ def _join_row(
     """Write the pieces of ids first .. last - 1 at text[at:].
 
     Returns three numbers: where the text ends; a lower bound of the first place to clean, or -1; `last`. A place to
-    clean is a space in front of one of ? ! . , or an apostrophe.
+    clean is a space before one of ? ! . , or an apostrophe.
 
-    Where it fails, the first is BAD_ID (an id outside the vocabulary) or OUT_OF_ROOM (a piece ends behind `room`), and
+    Where it fails, the first is BAD_ID (an id outside the vocabulary) or OUT_OF_ROOM (a piece ends after `room`), and
     the last is the place of that id. The text has SHORT bytes more than `room`.
     """
     tokens = pieces.facts.size
@@ -222,15 +222,15 @@ def _join_row(
 def clean_spaces(text: OutU8) -> int:
     """Clean text in place; the length of what is left. Source: llama.cpp, `detokenize`, clean_spaces.
 
-    Three passes, each over the result of the one before. The first removes a space in front of one of ? ! . and ,
-    The second removes both spaces around an apostrophe. The third removes a space in front of 's 'm 're 've.
+    Three passes, each over the result of the one before. The first removes a space before one of ? ! . and ,
+    The second removes both spaces around an apostrophe. The third removes a space before 's 'm 're 've.
     """
     return _clean(window(text), 0, 0, text.size)
 
 
 @helper
 def _clean(text: Window, start: int, begin: int, stop: int) -> int:
-    """`clean_spaces` of text[start:stop]; where it then ends. There is nothing to remove in front of `begin`.
+    """`clean_spaces` of text[start:stop]; where it then ends. There is nothing to remove before `begin`.
 
     Only stretches around a space that one of ? ! . , or an apostrophe follows are looked at closely. They begin and end
     at places where both sides can be cleaned separately with the same result (see `can_cut`). The text between the
@@ -255,7 +255,7 @@ def _clean(text: Window, start: int, begin: int, stop: int) -> int:
 
 @helper
 def _next_moved(text: Window, i: int, stop: int) -> int:
-    """The next place from i >= 1 on that holds one of ? ! . , or an apostrophe behind a space, or stop."""
+    """The next place from i >= 1 on that holds one of ? ! . , or an apostrophe after a space, or stop."""
     while i + 64 <= stop:
         mask = equal_mask(text, i - 1, SPACE_BYTE)
         if mask != np.uint64(0):
@@ -271,7 +271,7 @@ def _next_moved(text: Window, i: int, stop: int) -> int:
 
 @helper
 def can_cut(text: Window, start: int, at: int) -> bool:
-    """Whether text[start:] can be cut at `at`: no space is in front of it, and no apostrophe near.
+    """Whether text[start:] can be cut at `at`: no space is before it, and no apostrophe near.
 
     A space goes for what follows it; an apostrophe looks three bytes ahead at most (" ' re" becomes "'re", as one more
     space goes first).
@@ -312,7 +312,7 @@ def _clean_closely(text: Window, start: int, stop: int) -> int:
         if byte == QUOTE and i + 1 < stop and get_u8(text, i - 1) == SPACE_BYTE and get_u8(text, i + 1) == SPACE_BYTE:
             at -= 1
             i += 1
-            put_u8(text, i, 0)  # so the space behind is not the space in front of another apostrophe
+            put_u8(text, i, 0)  # so the space after is not the space before another apostrophe
         put_u8(text, at, byte)
         at, i = at + 1, i + 1
     stop, at = at, min(start + 1, at)

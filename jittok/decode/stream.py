@@ -75,11 +75,11 @@ def cleaned(raw: bytes | bytearray) -> bytes:
 
 def certain(raw: bytes | bytearray, known: int = 0) -> int:
     """The last place where raw text can be cut so that both halves, cleaned alone, are the whole, cleaned; 0 if there
-    is none behind the first `known` bytes, in which there is none.
+    is none after the first `known` bytes, in which there is none.
 
     The rule is that of `rows.can_cut`, and one more: of three spaces the first two belong to nothing that follows but
     the third, so that spaces without end are not held. (What follows takes two of them at most: " ' re" loses one to
-    the apostrophe's two neighbours, and then one to the contraction.)
+    the apostrophe's two neighbors, and then one to the contraction.)
     """
     cut = len(raw)
     while cut > known:

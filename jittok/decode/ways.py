@@ -23,7 +23,7 @@ class Way(NamedTuple):
     spaced: bool  # then there is a space between texts
     bytes_: bool  # then bytes are joined and read as UTF-8
     fallback: bool  # then runs of <0xXX> become characters
-    later: steps.Unmark | None  # of each text behind that, runs among them
+    later: steps.Unmark | None  # of each text after that, runs among them
     behind: tuple[steps.Decoder, ...]  # of the one text
 
 

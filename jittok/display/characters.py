@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MARKS = {" ": "·", "\n": "↵", "\t": "⇥", "\r": "␍", "\u00a0": "⍽", "\u2581": "▁"}
-"""What stands for white space."""
+"""What is for white space."""
 OPEN, CLOSE = "⟨", "⟩"
 """Around hex digits of bytes that are no character."""
 

@@ -1,4 +1,4 @@
-"""Backgrounds for what stands side by side. They let text through: its colour stays that of the page, light or dark."""
+"""Backgrounds for what is side by side. They let text through: its color stays that of the page, light or dark."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ HUES = (
 """Red, green, blue. Far enough apart on white and on black at the opacity below."""
 OPACITY = 0.3
 TERMINAL = ("blue", "yellow", "green", "magenta", "cyan", "red", "white")
-"""The same number of colours by the names that terminals know."""
+"""The same number of colors by the names that terminals know."""
 
 
 def alternate(keys: Sequence[int]) -> list[int]:
-    """A hue for each of a row of things: the same for the same key where possible, never that of the neighbour."""
+    """A hue for each of a row of things: the same for the same key where possible, never that of the neighbor."""
     chosen: list[int] = []
     for key in keys:
         hue = key % len(HUES)

@@ -22,14 +22,14 @@ STRONG, WEAK = 0.5, 0.12
 
 
 def text_chip(text: str | bytes, hue: int = 0, title: str = "") -> str:
-    """A coloured stretch of text."""
+    """A colored stretch of text."""
     raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     style = f"{CHIP};{background(hue)}"
     return f'<code style="{style}" title="{escape(title)}">{marked(raw) or "∅"}</code>'
 
 
 def text_chips(texts: Sequence[str], titles: Sequence[str] = ()) -> str:
-    """Coloured stretches side by side."""
+    """Colored stretches side by side."""
     said = titles or [""] * len(texts)
     chips = [text_chip(text, k % 7, title) for k, (text, title) in enumerate(zip(texts, said, strict=True))]
     return " ".join(chips).replace(CHIP, f"{CHIP};{CLOSE}")
@@ -129,7 +129,8 @@ def _packed_row(bars: Sequence[Any], count: int, name: str) -> list[Cell]:
 
 
 def matches(rows: Sequence[Record], word: str) -> str:
-    """The places of a word where a token was looked for, each as wide as what it found. "" if the word is too long."""
+    """The places of a word where a token was searched for, each as wide as what it found. "" if the word is too
+    long."""
     raw = word.encode()
     starts = [k for k, byte in enumerate(raw) if byte & 0xC0 != 0x80]
     places = sorted({*starts, len(raw), *(row["start"] for row in rows), *(row["stop"] or 0 for row in rows)})

@@ -1,4 +1,4 @@
-"""Plain data in, text for a terminal out. Colour only where `rich` is installed and the stream is a terminal."""
+"""Plain data in, text for a terminal out. Color only where `rich` is installed and the stream is a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import IO
 
 COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters that tell a terminal to do something, or turn the direction of the text behind them. Line feeds and tabs
+"""Characters that tell a terminal to do something, or turn the direction of the text after them. Line feeds and tabs
 are none of these."""
 
 
@@ -28,7 +28,7 @@ def one_name(name: str) -> str:
 
 
 def visible(piece: bytes) -> str:
-    """A piece as one line of text: control characters and bytes that are no UTF-8 are escaped."""
+    """A piece as one line of text: control characters and bytes that are invalid UTF-8 are escaped."""
     shown = piece.decode("utf-8", "backslashreplace").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
@@ -46,7 +46,7 @@ def print_notes(title: str, notes: Sequence[str], stream: IO[str]) -> None:
 
 
 def print_table(title: str, rows: Sequence[tuple[str, object]], stream: IO[str]) -> None:
-    """`table` to a stream, in colour where that is possible."""
+    """`table` to a stream, in color where that is possible."""
     if stream.isatty():
         try:
             from rich.console import Console

@@ -1,4 +1,4 @@
-"""Traces as text for a terminal: lines of stretches with a style each, in colour where `rich` is and somebody looks."""
+"""Traces as text for a terminal: lines of stretches with a style each, in color where `rich` is and somebody looks."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Line = list[Stretch]
 
 
 def stage(name: str, records: Records, context: Record, rows: int | None = ROWS) -> str:
-    """One stage without colours."""
+    """One stage without colors."""
     return plain(stage_lines(name, records, context, rows))
 
 
 def report(facts: Record, stages: Mapping[str, Records], context: Record, rows: int | None = ROWS) -> str:
-    """All stages without colours."""
+    """All stages without colors."""
     return plain(lines(facts, stages, context, rows))
 
 
@@ -45,7 +45,7 @@ def plain(shown: Iterator[Line]) -> str:
 
 
 def print_lines(shown: Iterator[Line], stream: IO[str], colour: bool | None = None) -> None:
-    """Lines to a stream, in colour if that is a terminal (or `colour` says so) and rich is installed."""
+    """Lines to a stream, in color if that is a terminal (or `colour` says so) and rich is installed."""
     if stream.isatty() if colour is None else colour:
         try:
             from rich.console import Console

@@ -1,4 +1,4 @@
-"""Tokens in colour, as HTML: plain records in, markup out. Readable without any style as well."""
+"""Tokens in color, as HTML: plain records in, markup out. Readable without any style as well."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Record = dict[str, Any]
 
 
 def chips(tokens: Sequence[Record]) -> str:
-    """Coloured tokens, equal colours never side by side; long rows are folded.
+    """Colored tokens, equal colors never side by side; long rows are folded.
 
     A token has `id` and, where known, `bytes` (hex digits), `text`, `attributes`, `score`, `rank`, `span`, `source`
     (the bytes of the text, shown in place of its own). Without bytes it shows its id.

@@ -31,7 +31,7 @@ def spans_apart(
     encoder: Encoder, workspace: Workspace, docs: Documents, base: int, document: int, fragments: int, rule: Rule,
     beside: Callable[..., NDArray[np.int64]],
 ) -> tuple[int, NDArray[np.int64]]:  # fmt: skip
-    """How many ids a document has, which stand in the workspace, and int64[n, 2] what `beside` says of them (see
+    """How many ids a document has, which are in the workspace, and int64[n, 2] what `beside` says of them (see
     `batch.stretches`). `fragments`: those that the workspace has of it. Raises EncodingFailed."""
     origin, size = int(docs.starts[document]), docs.size(document, document + 1)
     places = np.int32 if size < 1 << 31 else np.int64

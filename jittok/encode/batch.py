@@ -131,7 +131,7 @@ def stretches(
         yield from finished(pending, 0, bar)
     except (JittokError, GeneratorExit):
         raise
-    except BaseException:  # an interrupt, most likely: threads end what they are at, and nobody waits for it
+    except BaseException:  # an interrupt, most likely: threads end what they are at, and no one waits for it
         wait = False
         raise
     finally:
@@ -215,7 +215,7 @@ def parts_of_one(encoder: Encoder, text: bytes, rule: Rule) -> Iterator[NDArray[
         encoder.release(workspace)
     (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // PART))
     for i, j in pairwise(first):
-        workspace = encoder.acquire()  # nobody's while the caller has the ids
+        workspace = encoder.acquire()  # no one's while the caller has the ids
         try:
             if workspace.ends.size < j - i:
                 workspace.give_fragments(j - i)
@@ -275,7 +275,7 @@ def _in_order(
 def _one_by_one(
     encoder: Encoder, source: Iterable[tuple[Any, int, int, int, bool]], times: float, rule: Rule, bar: Any
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ids of many stretches, one behind the other in one array, and the ends of their rows. `times`: how many times
+    """The ids of many stretches, one after the other in one array, and the ends of their rows. `times`: how many times
     as many bytes there are as in the first, a guess."""
     count, rows = 0, list[NDArray[np.int64]]()
     with encoder.workspace() as workspace:
@@ -345,7 +345,7 @@ def _stretch(
 def _encoded(
     encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule, at: int
 ) -> tuple[int, NDArray[np.int64]]:
-    """Encode documents first .. last - 1 behind the workspace's first `at` ids. Returns how many it has now, and the
+    """Encode documents first .. last - 1 after the workspace's first `at` ids. Returns how many it has now, and the
     ends of the rows in them."""
     if docs.to_copy:
         return _copied(encoder, workspace, docs, base, first, last, rule, at)

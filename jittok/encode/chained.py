@@ -204,7 +204,7 @@ class Chain:
 
 def chain_of(layers: list[Layer], workspace: Workspace, unknown: int | None) -> Chain | None:
     """The steps in a workspace; None as long as a kernel is not ready, or where a text may become too long. unknown:
-    the id that does not stand beside itself."""
+    the id that does not be beside itself."""
     held = np.zeros(QUICK + PAD, np.uint8)
     places = workspace.read_starts, workspace.read_stops, workspace.read_tokens
     texts, kernels, marks = Laid(frozen(held, np.uint8), *places, QUICK), list[Ready](), 0

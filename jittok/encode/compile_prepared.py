@@ -69,7 +69,7 @@ def compile_prepared(pipeline: Pipeline) -> Prepared | None:
 def _planned(pipeline: Pipeline) -> Prepared | None:
     """The arrays of a model over words, however these are cut."""
     if any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[1:]):
-        return None  # whether a word stands where its document begins is not known behind other stages
+        return None  # whether a word is where its document begins is not known after other stages
     segments = segments_of(pipeline.split)
     markings = [raw_marking(segment.stages) for segment in segments]
     family, arrays = "", cast(Any, None)
@@ -115,7 +115,7 @@ def _characters(split: tuple[Splitter, ...]) -> tuple[str, ...]:
 
 
 def _apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter, ...]]:
-    """(a stage that only puts something in front, those behind it)."""
+    """(a stage that only puts something before, those after it)."""
     if split and isinstance(split[0], PrefixSpace):
         return split[0], split[1:]
     if split and isinstance(split[0], Metaspace):
@@ -125,14 +125,14 @@ def _apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter
 
 
 def _written_in_front(front: Splitter | None) -> str:
-    """Characters that the first stage puts into texts, behind all normalizers."""
+    """Characters that the first stage puts into texts, after all normalizers."""
     if isinstance(front, Metaspace):
         return front.mark
     return "" if front is None else " "
 
 
 def _no_spaces(normalize: tuple[Normalizer, ...], front: Splitter | None) -> bool:
-    """Whether every space has become U+2581, and no other is put in front."""
+    """Whether every space has become U+2581, and no other is put before."""
     if isinstance(front, Metaspace) and front.mark == SPACE_MARK:
         return True
     last = normalize[-1] if normalize else None
@@ -140,7 +140,7 @@ def _no_spaces(normalize: tuple[Normalizer, ...], front: Splitter | None) -> boo
 
 
 def _cuts_between(stage: Splitter, pipeline: Pipeline) -> bool:
-    """Whether a stage cuts in front of each U+2581, which no merge joins to what stands before it. It is a token, so no
+    """Whether a stage cuts before each U+2581, which no merge joins to what is before it. It is a token, so no
     run of unknown characters goes on across it."""
     model = pipeline.model
     if stage != Cut(Pattern(SPACE_MARK, literal=True), MERGED_WITH_NEXT) or not isinstance(model, Merges):
@@ -151,7 +151,7 @@ def _cuts_between(stage: Splitter, pipeline: Pipeline) -> bool:
 
 
 def _never_cuts(stage: Splitter, normalize: tuple[Normalizer, ...], written: str) -> bool:
-    """Whether what a stage looks for is in no text: normalizers replace it, and nothing that they or the stage in
+    """Whether what a stage searches for is in no text: normalizers replace it, and nothing that they or the stage in
     front write is a part of it."""
     if stage == NO_WORDS:
         return True  # there are no spaces

@@ -1,5 +1,5 @@
 """Copies of documents that kernels cannot read where they are: somebody else may write to them, or they are `str` that
-are not UTF-8."""
+are invalid UTF-8."""
 
 from __future__ import annotations
 

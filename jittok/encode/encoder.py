@@ -54,7 +54,8 @@ FIRST_LONGEST = 1 << 12
 COPIED = 1 << 11
 """Other single texts of up to this many bytes are copied by the kernel to where it can read past their ends."""
 SMALL = 1 << 16
-"""Texts of up to this many bytes get room for all ids they could give, longer ones as much as texts before needed."""
+"""Texts of up to this many bytes get capacity for all ids they could give, longer ones as much as texts before
+needed."""
 MUCH_TEXT = 1 << 18
 """Bytes of one stretch that make it worth laying the compiled arrays out for speed."""
 SPARE = 48 << 10
@@ -167,7 +168,7 @@ class Encoder:
     chain: Callable[[Workspace], Any] | None = None  # what prepares a short text, see `chained`
 
     def cutting(self, rule: Rule, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]] | None:
-        """The kernel that cuts documents, what it takes in front of their data, and what stands around each; None where
+        """The kernel that cuts documents, what it takes before their data, and what is around each; None where
         a text is not cut."""
         if not has_to_cut(rule):
             return None
@@ -273,7 +274,7 @@ class Encoder:
         at: int = 0,
     ) -> int:
         """Encode the workspace's fragments, which are those of documents first .. last - 1 (see `cut`). The ids go
-        behind the workspace's first `at`. Returns how many it has now. `base`: number of document 0. Raises
+        after the workspace's first `at`. Returns how many it has now. `base`: number of document 0. Raises
         EncodingFailed."""
         done = self.encode_fragments(
             workspace,
@@ -298,7 +299,7 @@ class Encoder:
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Rule, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The same of so many fragments (see `fragments`) of `size` bytes together, or why one cannot be encoded. The
-        workspace has room for their ends."""
+        workspace has capacity for their ends."""
         if size >= MUCH_TEXT and not self._settled:
             self._settle()
         room = int(self.ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size

@@ -43,7 +43,7 @@ class GeneralRule(NamedTuple):
     add_special: bool
     parse_special: bool
     replace: bool
-    around: tuple[int, int]  # how many ids stand in front of each document, and behind it
+    around: tuple[int, int]  # how many ids are before each document, and after it
 
 
 class GeneralEncoder:
@@ -127,7 +127,7 @@ class GeneralEncoder:
         self, workspace: Workspace, docs: Documents, first: int, last: int, _fragments: int, rule: GeneralRule,
         base: int, at: int = 0,
     ) -> int:  # fmt: skip
-        """The ids of documents first .. last - 1 to the workspace, behind its first `at`; how many now."""
+        """The ids of documents first .. last - 1 to the workspace, after its first `at`; how many now."""
         for k in range(first, last):
             text = docs.between(int(docs.starts[k]), int(docs.stops[k]))
             ids = self._ids(text, rule, base + k)
@@ -166,7 +166,7 @@ def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def normalized(pipeline: Pipeline, text: bytes) -> bytes:
-    """A text behind all normalizers: maps and normal forms by Python's own means, others by the plain reference."""
+    """A text after all normalizers: maps and normal forms by Python's own means, others by the plain reference."""
     whole = text.decode()
     if all(isinstance(step, Map | Compose) for step in pipeline.normalize):
         for step in pipeline.normalize:
@@ -222,5 +222,5 @@ def cut_words(stages: tuple[Splitter, ...], text: str) -> Iterator[str]:
 
 
 def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
-    """The ids of a text in which no added token is looked for, by the plain reference."""
+    """The ids of a text in which no added token is searched for, by the plain reference."""
     return _runner(pipeline).fragment(text.decode())

@@ -1,9 +1,9 @@
 """BPE of a long text that sentencepiece's normalizer rewrites, a part at a time: it may become ten times longer.
 
-The normalizer goes on behind a part as if nothing had been between (`squeeze_part`). The model's windows overlap: each
-begins with a token of the one before. If that token comes out again, each two neighbours stand side by side in one of
+The normalizer goes on after a part as if nothing had been between (`squeeze_part`). The model's windows overlap: each
+begins with a token of the one before. If that token comes out again, each two neighbors stand side by side in one of
 the two windows, so all tokens are those of the whole text (`merging.chain` says why). If another token comes out, all
-begins again with longer parts. Nothing merges across a user-defined piece, so behind the last one that is sure a new
+begins again with longer parts. Nothing merges across a user-defined piece, so after the last one that is sure a new
 window begins. A piece is sure where the longest one would end in the window, too.
 """
 
@@ -41,7 +41,7 @@ MORE = 1 << 12
 """Tokens that are tried beyond those: one of them begins where a character does."""
 
 Run = Callable[[Texts, int], Any]
-"""run(a window, cut at pieces, count) -> the new count: its ids to the workspace, behind the first `count`."""
+"""run(a window, cut at pieces, count) -> the new count: its ids to the workspace, after the first `count`."""
 
 
 class Parts:
@@ -58,8 +58,8 @@ class Parts:
         self, workspace: Workspace, data: U8, start: int, stop: int, count: int, run: Run, pieces: SpecialTokens,
         part: int = 0,
     ) -> int | None:  # fmt: skip
-        """The ids of data[start:stop] behind the first `count`; how many there are now, or None where the whole text
-        has to be seen. pieces: what is looked for in normalized text, each an id."""
+        """The ids of data[start:stop] after the first `count`; how many there are now, or None where the whole text
+        has to be seen. pieces: what is searched for in normalized text, each an id."""
         longest = int(pieces.lengths.max(initial=1))
         part = part or (PART if pieces.ids.size == 0 else PART_CUT)
         out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.zeros(3, np.int64)  # most untouched
@@ -110,7 +110,7 @@ class Parts:
         return 0, 0
 
     def _joined(self, workspace: Workspace, origin: int, first: int, last: int) -> int:
-        """The new end of the ids, those from `first` on taken apart, and without what goes on with an unknown token."""
+        """The new end of the ids, those from `first` on split, and without what continues with an unknown token."""
         if self.unused is not None:
             last = taken_apart(self.unused, workspace, np.array([last]), 1, first, last)
         if self.unknown is None:

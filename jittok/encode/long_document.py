@@ -1,7 +1,7 @@
 """One long document for several threads: cut where no word reaches across, and put together again.
 
 Special tokens are cut out first, in the document as a whole. Fragments do not influence each other, so parts may begin
-with any of them. A long stretch of text may be cut in front of a space with four ASCII letters on its left and one on
+with any of them. A long stretch of text may be cut before a space with four ASCII letters on its left and one on
 its right, where a model says so (`may_part`). Four letters: as far as the first byte of a malformed character could
 reach.
 
@@ -42,7 +42,7 @@ _PLACE = re.compile(rb"[A-Za-z]{4} (?=[A-Za-z])")
 
 Fragments = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 Encode = Callable[[Workspace, Any, int], int]
-"""encode(workspace, job, at): the ids of a part to the workspace's, from place `at` on; the place behind them."""
+"""encode(workspace, job, at): the ids of a part to the workspace's, from place `at` on; the offset after them."""
 
 
 def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[Fragments, list[int]]:
@@ -60,7 +60,7 @@ def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[F
     for mark, fragment in zip(marks.tolist(), np.searchsorted(ends, marks, "right").tolist(), strict=True):
         stop = int(stops[fragment])
         at = stop - (int(ends[fragment]) - mark)
-        begins = fragment + 1 + len(cuts)  # the fragment behind this one, in the new count
+        begins = fragment + 1 + len(cuts)  # the fragment after this one, in the new count
         found = None if tokens[fragment] >= 0 else _PLACE.search(docs.between(at, min(at + WINDOW, stop)))
         if found is not None:
             cut = fragment, at + found.end() - 1
@@ -82,8 +82,8 @@ def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[F
 
 
 def together(run: Pool, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """The parts behind each other; the list is empty then. Each is copied by several threads, as touching new memory
-    takes longer than copying, and let go of before the next: what is not copied yet is not there twice."""
+    """The parts one after the other; the list is empty then. Each is copied by several threads, as touching new memory
+    takes longer than copying, and released before the next: what is not copied yet is not there twice."""
     ids, at = np.empty(sum(part.size for part in parts), np.int32), 0
     while parts:
         part = parts.pop(0)
@@ -98,7 +98,7 @@ class InOrder:
     """Ids of parts that several threads make, in one array, each copied by the thread that made it.
 
     Where a part's ids go is known once all parts before it are encoded; until then they wait with their thread, which
-    goes on. So nobody waits for a turn but at the end. When `room` was too little another array begins, and all are
+    continues. So no one waits for a turn but at the end. When `room` was too little another array begins, and all are
     joined at the end: no array moves while somebody writes to it. `room` is asked when the first part is encoded, which
     tells more than any guess. None: ids are only counted. `memory`: what the array is taken from.
     """
@@ -110,7 +110,7 @@ class InOrder:
         self._arrays = [np.empty(0, np.int32)]
         self._before = 0  # ids in all arrays but the last
         self._known = threading.Condition()
-        self._jobs: deque[Any] = deque()  # of parts that nobody has yet
+        self._jobs: deque[Any] = deque()  # of parts that no one has yet
         self._given = self._taken = 0  # parts that were ever in there, and that have left
         self._all_given = False
         self._sizes: dict[int, int] = {}  # of parts that are encoded, while one before them is not
@@ -134,7 +134,7 @@ class InOrder:
             self._give(jobs, AHEAD * threads)
             for future in futures:
                 future.result()
-        except BaseException as error:  # an interrupt: the threads stop behind the parts they are at
+        except BaseException as error:  # an interrupt: the threads stop after the parts they are at
             self._fail(-1, error)
             raise
         if self._failures:
@@ -179,7 +179,7 @@ class InOrder:
         release(workspace)
 
     def _taken_in_order(self) -> Iterator[tuple[int, Any]]:
-        """Numbers of parts that nobody has yet and their jobs, up to the last or the first that failed."""
+        """Numbers of parts that no one has yet and their jobs, up to the last or the first that failed."""
         while True:
             with self._known:
                 self._known.wait_for(lambda: self._jobs or self._all_given or self._failures)
@@ -192,7 +192,7 @@ class InOrder:
             yield part, job
 
     def _fail(self, part: int, error: BaseException) -> None:
-        """No more parts behind this one."""
+        """No more parts after this one."""
         with self._known:
             self._failures[part] = error
             self._known.notify_all()
@@ -214,7 +214,7 @@ class InOrder:
             if start:
                 self._arrays[-1] = self._arrays[-1][:start]
             else:
-                self._arrays.pop()  # nobody has a place in it: it need not be joined with the next one
+                self._arrays.pop()  # no one has a place in it: it need not be joined with the next one
             room = self._room() if self._room and not self.count else self.count // 2
             self._arrays.append(self._memory.array(max(size, room)))
             self._before, start = self.count, 0

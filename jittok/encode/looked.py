@@ -1,4 +1,4 @@
-"""Kernels that run in front of a model's for one short text: one looks whether its fragments may be encoded as they
+"""Kernels that run before a model's for one short text: one looks whether its fragments may be encoded as they
 are, another writes what becomes of a text that changes. See `quick`.
 """
 
@@ -33,10 +33,10 @@ HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 class Look(NamedTuple):
-    """How fragments are looked at. NFC: what it changes is written anew. Else: whether they are UTF-8."""
+    """How fragments are looked at. NFC: what it changes is written again. Else: whether they are UTF-8."""
 
     nfc: Nfc | None
-    strict: bool  # of NFC: whether what is no UTF-8 is refused
+    strict: bool  # of NFC: whether what is invalid UTF-8 is refused
 
     @property
     def kernel(self) -> Any:
@@ -80,7 +80,7 @@ class Entry:
 
 
 class Looked:
-    """The calls of a frame in front of its model: the one that looks, and perhaps those for a text that changes.
+    """The calls of a frame before its model: the one that looks, and perhaps those for a text that changes.
 
     A text changes as a whole if it is one fragment, with ids around it at most. Then `find_changed` gives its size.
     """

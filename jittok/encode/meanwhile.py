@@ -98,7 +98,7 @@ def short_texts(texts: Any, replace: bool) -> list[bytes] | None:
 
 
 def around_rows(vocab: Vocab | Pipeline, add_special: bool) -> tuple[int, int]:
-    """How many ids stand around each text."""
+    """How many ids are around each text."""
     if isinstance(vocab, Pipeline):
         from jittok.encode.general import GeneralEncoder
 

@@ -75,8 +75,8 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Enc
 
 
 def refuse_empty_tokens(pipeline: Pipeline) -> None:
-    """UnsupportedVocab where a token that is looked for in normalized text is nothing there: tokenizers then cuts ASCII
-    text at every character, and panics at any other."""
+    """UnsupportedVocab where a token that is searched for in normalized text is nothing there: tokenizers then cuts
+    ASCII text at every character, and panics at any other."""
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         searched = pipeline.normalize and flags & NORMALIZED and not flags & UNSEARCHED
         if searched and not normalized(pipeline, token.content.encode()):
@@ -93,18 +93,18 @@ def _prepared(*args: Any, **named: Any) -> PipelineEncoder:
 
 
 class FileRule(NamedTuple):
-    """How documents are encoded: what is cut out in two searches, what stands around, what happens to bad bytes."""
+    """How documents are encoded: what is cut out in two searches, what is around, what happens to bad bytes."""
 
     raw: SpecialTokens
     later: SpecialTokens
     before: I32
     after: I32
     replace: bool
-    alone: I32  # of the space in front of a text that begins with a user-defined piece
+    alone: I32  # of the space before a text that begins with a user-defined piece
 
     @property
     def around(self) -> tuple[int, int]:
-        """How many ids stand in front of each document, and behind it."""
+        """How many ids are before each document, and after it."""
         return self.before.size, self.after.size
 
 
@@ -171,7 +171,7 @@ class PipelineEncoder(Encoder):
         return frozen([mark] if known else self.arrays.span_byte_ids[list(SPACE_MARK_BYTES)], np.int32)
 
     def _cutter(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...]]:
-        """The kernel that cuts documents, and what it takes in front of their data."""
+        """The kernel that cuts documents, and what it takes before their data."""
         if self._cuts_pieces:
             return cut_user_defined, (rule.raw, rule.alone, workspace.special_work)
         return cut_leftmost, (rule.raw, rule.later, workspace.special_work)
@@ -220,7 +220,7 @@ class PipelineEncoder(Encoder):
 
     def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
         """The ids of a fragment: by the plain reference where something is odd, which is cut out by words. The kernel
-        has not seen what stands behind that: None if it is no UTF-8."""
+        has not seen what is after that: None if it is invalid UTF-8."""
         try:
             text.decode()
         except UnicodeDecodeError:
@@ -295,7 +295,7 @@ class PipelineEncoder(Encoder):
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
-        """The ids of so many fragments, or why one cannot be encoded: it is no UTF-8."""
+        """The ids of so many fragments, or why one cannot be encoded: it is invalid UTF-8."""
         if not self.prepared and (self.rewrite is not None or self._finds_malformed):
             done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
             bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
@@ -317,7 +317,7 @@ class PipelineEncoder(Encoder):
 
 
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
-    """Call a kernel. The general one is called for a fragment that another does not know: that may be no UTF-8."""
+    """Call a kernel. The general one is called for a fragment that another does not know: that may be invalid UTF-8."""
     from jittok.models.bpe.general import encode_general  # only BPE needs its room
 
     if kernel is encode_general:
@@ -329,7 +329,7 @@ def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
 
 
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool, prepared: bool = False) -> SpecialTokens:
-    """The tokens of one search; prepared: user-defined pieces are looked for in texts that are normalized. With
+    """The tokens of one search; prepared: user-defined pieces are searched for in texts that are normalized. With
     `parse_special` off, those flagged special are found and left as text: id -1."""
     found, change = (
         dict[bytes, tuple[int, int]](),

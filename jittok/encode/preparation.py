@@ -1,6 +1,6 @@
 """The way of a file's texts to its model, as steps: normalizers, the search for tokens in normalized text, words.
 
-A chain of splitter stages becomes one Marking. A stage that writes something into words (a space or U+2581 in front, or
+A chain of splitter stages becomes one Marking. A stage that writes something into words (a space or U+2581 before, or
 each byte as a character) ends a chain, and so does one that cuts by scripts, which has many classes of characters: the
 words so far are texts of their own for what follows, and are one text again at the end. A stage that no automaton runs
 is run by the plain reference, word by word. So any splitter goes with any model: a model sees marked words.
@@ -67,7 +67,7 @@ class Preparation(NamedTuple):
     """What happens to fragments before the model."""
 
     normalize: tuple[Step, ...]
-    front: tuple[Step, ...]  # behind the search for tokens in normalized text
+    front: tuple[Step, ...]  # after the search for tokens in normalized text
 
 
 class Segment(NamedTuple):
@@ -84,7 +84,7 @@ class Plan(NamedTuple):
 
 
 def fronts_of(stage: Splitter, spaces: bool = False) -> tuple[Step, ...] | None:
-    """What a stage that stands first puts in front of pieces and writes in them; None for any other stage. spaces: the
+    """What a stage that is first puts before pieces and writes in them; None for any other stage. spaces: the
     model's kernel reads them as U+2581."""
     if isinstance(stage, PrefixSpace):
         space = frozen([0x20], np.uint8)
@@ -135,7 +135,7 @@ def raw_marking(stages: tuple[Splitter, ...]) -> Marking | None:
 
 
 def first_only(pipeline: Pipeline) -> bool:
-    """Whether only the text at the start of a document gets something in front."""
+    """Whether only the text at the start of a document gets something before."""
     return any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[:1])
 
 
@@ -170,7 +170,7 @@ def _known(pipeline: Pipeline) -> NDArray[np.bool_] | None:
 
 
 def _go_together(*steps: Normalizer) -> bool:
-    """Whether a step can be done with those before it: there is one normal form, and none behind NFKC."""
+    """Whether a step can be done with those before it: there is one normal form, and none after NFKC."""
     forms = [k for k, step in enumerate(steps) if isinstance(step, Compose)]
     return len(forms) <= 1 and steps[:-1].count(Compose("NFKC")) == 0
 
@@ -185,7 +185,7 @@ def preparation(pipeline: Pipeline, marking: Marking | Plan | int, spaces: bool 
     normalize = normalizers(pipeline.normalize, user_defined(pipeline), _known(pipeline))
     later = any(token.normalized and not token.unsearched for token in pipeline.added)
     if any(step is None for step in normalize) or (first_only(pipeline) and normalize and later):
-        return None  # where a character of normalized text comes from is not known behind a token in it
+        return None  # where a character of normalized text comes from is not known after a token in it
     known = tuple(step for step in normalize if step is not None)
     if isinstance(marking, Plan):
         return Preparation(known, _planned(segments_of(pipeline.split), marking.markings))

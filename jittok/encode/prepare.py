@@ -1,6 +1,6 @@
-"""Texts of a file's Pipeline made ready for kernels: normalized, cut at added tokens, put behind what they begin with.
+"""Texts of a file's Pipeline made ready for kernels: normalized, cut at added tokens, put after what they begin with.
 
-Each part copies the fragments of a stretch, behind each other, into an array of its own. What no kernel does (normal
+Each part copies the fragments of a stretch, one after the other, into an array of its own. What no kernel does (normal
 forms but NFC, patterns that are replaced) Python's own engines do for the fragments that it changes.
 """
 
@@ -50,9 +50,9 @@ from jittok.unicode.libraries import mapping, normal_form
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 SLACK = 1024
-"""Bytes behind marked words, so that kernels may read and write in blocks."""
+"""Bytes after marked words, so that kernels may read and write in blocks."""
 LONGEST_IMAGE = 64
-"""Bytes of what a character may become in a kernel, which keeps room for that many wherever one stands."""
+"""Bytes of what a character may become in a kernel, which keeps capacity for that many wherever one is."""
 NOTHING: U8 = frozen([], np.uint8)
 NO_IDS: I32 = frozen([], np.int32)
 _NFC = Compose("NFC")
@@ -141,7 +141,7 @@ def without_runs(content: U8, workspace: Workspace, texts: Texts) -> Texts:
 
 
 def with_front(front: U8, unless: U8, other: U8, least: int, workspace: Workspace, texts: Texts) -> Texts:
-    """Something in front of each text, see `write_fronts`."""
+    """Something before each text, see `write_fronts`."""
     out, places = np.empty(texts.size + texts.number * front.size + PAD, np.uint8), empty_places(texts.number)
     workspace.run(
         write_fronts, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, front, unless, other, least,
@@ -207,7 +207,7 @@ def by_python(
 
 
 def _padded(workspace: Workspace, texts: Texts) -> Texts:
-    """The same with PAD bytes behind the last."""
+    """The same with PAD bytes after the last."""
     if texts.kept is None and int(texts.stops.max(initial=0)) + PAD <= texts.data.size:
         return texts
     nothing = np.full(texts.number, -1, np.int64)
@@ -215,7 +215,7 @@ def _padded(workspace: Workspace, texts: Texts) -> Texts:
 
 
 def marked(marking: Marking, workspace: Workspace, texts: Texts) -> Texts:
-    """The words of texts behind each other, and marks behind them all."""
+    """The words of texts one after the other, and marks after them all."""
     texts = _padded(workspace, texts)
     longest = int((texts.stops - texts.starts).max(initial=0))
     grows = 2 if marking.spelled == SPELLS else 1 + marking.goes_on + marking.ends
@@ -242,8 +242,8 @@ def no_tokens() -> SpecialTokens:
 def cut_again(
     tokens: SpecialTokens, workspace: Workspace, texts: Texts, room: int = 16
 ) -> tuple[Texts, NDArray[np.int64]]:
-    """(fragments cut at the tokens that are looked for in normalized text, int64[count]: how many there are up to the
-    end of each). room: how many there may be more than texts before the search begins anew with twice as many."""
+    """(fragments cut at the tokens that are searched for in normalized text, int64[count]: how many there are up to the
+    end of each). room: how many there may be more than texts before the search begins again with twice as many."""
     known = texts.tokens >= 0
     starts, stops = (frozen(np.where(known, 0, each), np.int64) for each in (texts.starts, texts.stops))
     room, ends = texts.number + room, np.empty(texts.number, np.int64)

@@ -62,7 +62,7 @@ class PreparedEncoder(PipelineEncoder):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=NEVER))
 
     def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Any) -> int:
-        """The fragments of documents first .. last - 1 to the workspace; how many. Tokens that are looked for in
+        """The fragments of documents first .. last - 1 to the workspace; how many. Tokens that are searched for in
         normalized text are cut out later, where anything is normalized."""
         if self.steps.normalize:
             rule = rule._replace(later=no_tokens())
@@ -72,7 +72,7 @@ class PreparedEncoder(PipelineEncoder):
         return count
 
     def _tell_first(self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], count: int) -> None:
-        """Texts that do not stand where their document begins are TEXT, in the normalized text, too."""
+        """Texts that do not be where their document begins are TEXT, in the normalized text, too."""
         of = np.repeat(starts, np.diff(workspace.document_ends[: starts.size], prepend=0))
         inner = (workspace.tokens[:count] < 0) & (workspace.starts[:count] != of)
         workspace.tokens[:count][inner] = TEXT
@@ -82,7 +82,7 @@ class PreparedEncoder(PipelineEncoder):
                 workspace.tokens[k] = TEXT
 
     def quickly(self, text: object, rule: Any) -> NDArray[np.int32] | None:
-        """The same as in `Encoder`, where kernels do all steps, and nothing is looked for in normalized text."""
+        """The same as in `Encoder`, where kernels do all steps, and nothing is searched for in normalized text."""
         if self._layers is None or (self.steps.normalize and rule.later.ids.size):
             return None
         return encode_quickly(self, text, rule)
@@ -95,7 +95,7 @@ class PreparedEncoder(PipelineEncoder):
         return found
 
     def _marked(self, arrays: Any, marks: int) -> Any:
-        """The arrays for marks that begin behind so many times eight bytes of words."""
+        """The arrays for marks that begin after so many times eight bytes of words."""
         if not isinstance(self.prepared, Marking | Plan):
             return arrays
         return arrays._replace(**{"group" if self.family == "bpe" else "marks": 8 * marks})
@@ -195,7 +195,7 @@ class PreparedEncoder(PipelineEncoder):
     def _run_front(
         self, texts: Texts, workspace: Workspace, count: int, ends: NDArray[np.int64], replace: bool
     ) -> int | Failure:
-        """The ids of texts that are normalized behind the first `count`; how many there are now."""
+        """The ids of texts that are normalized after the first `count`; how many there are now."""
         for step in self.steps.front:
             texts = _done(step, workspace, texts)
         made, number = Documents(texts.data, texts.starts, texts.stops, texts.kept), texts.number

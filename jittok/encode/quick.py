@@ -2,10 +2,10 @@
 
 A `Frame` is a kernel's call, laid out once for a workspace and a rule. For the next text only its address and its size
 are written: kernels read `bytes` and ASCII `str` where Python keeps them. Whatever does not go through at once (no
-room, no scratch, malformed text) is left to `Encoder.one`, which begins anew.
+room, no scratch, malformed text) is left to `Encoder.one`, which begins again.
 
 A frame that is used often gets a builtin function (`_raw.one_text`), which does the same without Python. It may be
-called when `Workspace.ready` is its `generation`. Then nobody has the workspace, and its arrays are those of all frames
+called when `Workspace.ready` is its `generation`. Then no one has the workspace, and its arrays are those of all frames
 of that generation. Whoever takes a workspace writes 0 to `ready`. Only `encode_quickly` sets it again, with a frame
 that fits. Python's lock is held all the time. The builtin may still run between the moment when somebody takes a
 workspace and the moment when 0 is written. This does no harm: it ends before the lock is given away, and a workspace

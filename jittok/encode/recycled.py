@@ -1,9 +1,9 @@
-"""Memory for the ids of large calls, used again once nobody has the ids.
+"""Memory for the ids of large calls, used again once no one has the ids.
 
 First touches of new pages are a tenth of the time of encoding, and more than all of it where the system must find
 memory first. The C library gives large arrays back to the system as soon as they are free, and one that turns out too
-small is copied to another. Here an array is the beginning of a mapping of its own with room for twice as many ids: room
-that is never touched is no memory. When the array and all views of it are gone, the next call takes its mapping.
+small is copied to another. Here an array is the beginning of a mapping of its own with capacity for twice as many ids:
+room that is never touched is no memory. When the array and all views of it are gone, the next call takes its mapping.
 
 Whether an array is gone is asked when memory is wanted. Nothing runs at the moment when it goes: Python would lose a
 Ctrl-C that comes while it runs a finalizer.
@@ -27,7 +27,7 @@ LEAST = 1 << 20
 """Fewer ids come from NumPy: the C library keeps memory of that size."""
 MOST_KEPT = 2 + (os.cpu_count() or 1)
 """Mappings of one tokenizer that are kept for the next calls: each thread may make some, and one call's ids are often
-let go of only after the next one."""
+released only after the next one."""
 KEPT_BYTES = default_cache_bytes()
 """Bytes that they may have together."""
 WORD = np.dtype(np.int32).itemsize
@@ -54,7 +54,7 @@ class Mapping:
 
     @property
     def count(self) -> int:
-        """Ids that there is room for."""
+        """Ids that there is capacity for."""
         return (len(self.pages) - self.skip) // WORD
 
     def cut(self, used: int) -> None:
@@ -99,7 +99,7 @@ class Recycled:
             given.cut(WORD * count)
             self._keep(given)
         elif 5 * count < 4 * ids.size:
-            ids.resize(count, refcheck=False)  # nobody else has seen it: what is left over goes back in place
+            ids.resize(count, refcheck=False)  # no one else has seen it: what is left over goes back in place
         # Otherwise the little that is left over stays: the C library hands memory of the same size out again without
         # asking the system.
         return ids[:count]
@@ -115,11 +115,11 @@ class Recycled:
         return stop // WORD
 
     def forget(self) -> None:
-        """Let go of the array that was given last, for good: nobody wants its ids."""
+        """Let go of the array that was given last, for good: no one wants its ids."""
         self._given = None
 
     def _free(self, count: int) -> Mapping | None:
-        """A mapping that nobody has ids in, and no other thread takes. One that is too small is let go of."""
+        """A mapping that no one has ids in, and no other thread takes. One that is too small is released."""
         for found in tuple(self._kept):
             if found.holder() is not None:
                 continue
@@ -134,7 +134,7 @@ class Recycled:
         return None
 
     def _keep(self, given: Mapping) -> None:
-        """Remember a mapping while there are few, so that little memory stays where nobody has ids any more."""
+        """Remember a mapping while there are few, so that little memory stays where no one has ids any more."""
         bytes_ = given.touched + sum(each.touched for each in tuple(self._kept))
         if len(self._kept) < MOST_KEPT and bytes_ <= KEPT_BYTES:
             self._kept.append(given)

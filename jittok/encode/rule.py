@@ -8,14 +8,14 @@ from jittok.special.tables import SpecialTokens
 
 
 class Rule(NamedTuple):
-    """How documents are encoded: what is cut out, what stands around, what happens to impossible text."""
+    """How documents are encoded: what is cut out, what is around, what happens to impossible text."""
 
     special: SpecialTokens
-    before: int  # id in front of each document, or NO_TOKEN
-    after: int  # id behind each document, or NO_TOKEN
+    before: int  # id before each document, or NO_TOKEN
+    after: int  # id after each document, or NO_TOKEN
     replace: bool
 
     @property
     def around(self) -> tuple[int, int]:
-        """How many ids stand in front of each document, and behind it."""
+        """How many ids are before each document, and after it."""
         return int(self.before >= 0), int(self.after >= 0)

@@ -1,8 +1,8 @@
 """Long texts of a file that are normalized, as shorter ones: cut where its splitter cuts whatever else the text holds.
 
-That is between two characters where the first stage ends a match with the one, and begins anew with the other, in every
-state that it may be in, just as if the text ended between them. Later stages see what the first has cut, so nothing
-goes across. What stages write in front of words they write in front of each, but not a stage that stands first.
+That is between two characters where the first stage ends a match with the one, and begins again with the other, in
+every state that it may be in, just as if the text ended between them. Later stages see what the first has cut, so
+nothing goes across. What stages write before words they write before each, but not a stage that is first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def separators(split: tuple[Splitter, ...]) -> Separators | None:
     if found is None or found.behaves not in (ISOLATES, REMOVES, REMOVES + INVERTS):
         return None
     if isinstance(found.automaton, Machine):
-        return None  # what stands far away may decide
+        return None  # what is far away may decide
     automaton = found.automaton
     rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
     ends = rows == DEAD << 1 | 1

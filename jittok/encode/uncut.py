@@ -23,7 +23,7 @@ _calls = itertools.count()
 
 
 def can_wait(kernel: Any) -> bool:
-    """Whether Python is to look for special tokens, as the kernel for it would have to be compiled."""
+    """Whether Python is to search for special tokens, as the kernel for it would have to be compiled."""
     return not kernel.at_hand() and next(_calls) < WORTH_COMPILING
 
 

@@ -65,7 +65,7 @@ class Workspace:
         self.recycled = Recycled(kept)
         self.ids = np.empty(0, np.int32)
         self.written = 0  # ids of the last texts, whose pages are there
-        self.counting, self.passed = False, 0  # whether nobody reads the ids, and how many have gone already
+        self.counting, self.passed = False, 0  # whether no one reads the ids, and how many have gone already
         self.give_fragments(64)
         self.give_ends(1)
         self.one_start = fixed([0])
@@ -102,7 +102,7 @@ class Workspace:
         return self.held
 
     def copy(self, docs: Documents, first: int, last: int) -> Documents:
-        """Documents first .. last - 1 where nobody else can write to them, until the next copy. Room for a stretch
+        """Documents first .. last - 1 where no one else can write to them, until the next copy. Room for a stretch
         is kept: first touches of new memory would take longer than copying."""
         if self._copied is None:
             self._copied = np.empty(5 * COPIED, np.uint8)
@@ -136,7 +136,7 @@ class Workspace:
         self.ids = ids
 
     def pass_over(self, count: int) -> None:
-        """Nobody looks at the first `count` ids any more. Where ids are only counted, they are no memory then."""
+        """No one looks at the first `count` ids any more. Where ids are only counted, they are no memory then."""
         if self.counting and count > self.passed:
             self.passed = self.recycled.drop(self.passed, count)
 
@@ -146,19 +146,19 @@ class Workspace:
         return self.recycled.taken(ids, count)
 
     def forget(self) -> None:
-        """Let go of what kernels were called with: until now it kept texts and arrays alive that nobody else has."""
+        """Let go of what kernels were called with: until now it kept texts and arrays alive that no one else has."""
         self.calls.clear()
         self.frames.clear()
         self.generation += 1
 
     def give_long(self, size: int) -> None:
-        """Room for texts of so many bytes in which long special tokens are looked for."""
+        """Room for texts of so many bytes in which long special tokens are searched for."""
         self.special_work = partition.make_work(self.special_work.keys.size, size)
         self.generation += 1
 
     def shrink(self, most: int) -> None:
-        """Let go of arrays of more than `most` elements, so that nothing of a long text stays. Two kinds stay: room for
-        ids that was asked for as a bound, because most of its pages were never touched; and work, because its cache
+        """Let go of arrays of more than `most` elements, so that nothing of a long text stays. Two kinds stay: capacity
+        for ids that was asked for as a bound, because most of its pages were never touched; and work, because its cache
         knows pieces."""
         self.counting, self.passed = False, 0
         if self.long is not None:

@@ -82,7 +82,7 @@ def class_of(folder: Path, byte_level: bool = False) -> str | None:
 
 
 def _real(name: str) -> str:
-    """The class that a name means: one that nobody knows is the general one."""
+    """The class that a name means: one that no one knows is the general one."""
     classes: Mapping[str, str] = known()["classes"]
     found = classes.get(name) or classes.get(name.removesuffix("Fast"), GENERAL)
     return GENERAL if found == "PythonBackend" else found

@@ -26,8 +26,8 @@ MOST_BYTES = 512 << 20
 
 
 class Held:
-    """Files of one folder, read before. `names`: patterns of all names that were looked for; those are there or not.
-    `complete` turns False when something else is wanted, which is then looked for on the disk."""
+    """Files of one folder, read before. `names`: patterns of all names that were searched for; those are there or not.
+    `complete` turns False when something else is wanted, which is then searched for on the disk."""
 
     def __init__(self, folder: Path, names: Sequence[str], files: Mapping[str, bytes]) -> None:
         self.complete = True
@@ -41,7 +41,7 @@ class Held:
         return None
 
     def matching(self, folder: Path, pattern: str) -> list[Path] | None:
-        """Files that match a name or pattern, sorted; None if it was not looked for."""
+        """Files that match a name or pattern, sorted; None if it was not searched for."""
         if folder == self._folder and (pattern in self._names or any(fnmatch(pattern, name) for name in self._names)):
             return [folder / name for name in sorted(self._files) if name == pattern or fnmatch(name, pattern)]
         self.complete = False

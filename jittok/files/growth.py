@@ -85,12 +85,12 @@ class Growth:
         elif isinstance(step, SpellBytes):
             times = 2.0
         elif isinstance(step, Metaspace) and step.mark not in self._marks:
-            self._marks.add(step.mark)  # no space is left behind it
+            self._marks.add(step.mark)  # no space is left after it
             times = more = len(step.mark.encode())
         elif isinstance(step, PrefixSpace | JoinWords):
             more = 1.0
         elif isinstance(step, JoinBytes):
-            times = 3.0  # what is no UTF-8 becomes U+FFFD
+            times = 3.0  # what is invalid UTF-8 becomes U+FFFD
         elif isinstance(step, Unsuffix | Ctc):
             times, more = 2.0, 1.0  # the empty text may become spaces
         return times, more
@@ -110,7 +110,7 @@ def _mapped(name: str) -> float:
 
 
 def _longest_replacement(step: Clusters) -> float:
-    """Bytes of the longest text between the NULs behind a character map's trie."""
+    """Bytes of the longest text between the NULs after a character map's trie."""
     data = step.charsmap.tobytes()
     texts = data[4 + int.from_bytes(data[:4], "little") :]
     return float(max(map(len, texts.split(b"\0")), default=0) or 1)

@@ -48,6 +48,6 @@ def check_empty_texts(root: Node, normalize: tuple[Normalizer, ...], split: tupl
 
 
 def without_empty(normalize: tuple[Normalizer, ...], split: tuple[Splitter, ...]) -> tuple[Normalizer, ...]:
-    """Normalizers without an empty text put in front, which matters only where a place in the document is asked for."""
+    """Normalizers without an empty text put before, which matters only where a place in the document is asked for."""
     asked = any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in split)
     return normalize if asked else tuple(step for step in normalize if step != Prepend(""))

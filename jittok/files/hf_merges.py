@@ -29,7 +29,7 @@ from jittok.structures.bytes_table import (
 )
 
 SPACE, CUT = 0x20, 0
-"""What stands between the parts of a line, and between lines that are put behind each other."""
+"""What is between the parts of a line, and between lines that are put one after the other."""
 
 
 class NotAtOnce(Exception):
@@ -154,7 +154,7 @@ def _one_by_one(
             lines = [line for line in merges if not line.startswith("#version")]
         if not set(map(str.count, lines, repeat(" "))) <= {1}:
             raise place.bad_line(merges)
-        place = place._replace(skipped=len(merges) - len(lines))  # they stand in front
+        place = place._replace(skipped=len(merges) - len(lines))  # they are before
         parts = " ".join(lines).split(" ") if lines else []
         lefts, rights = parts[0::2], parts[1::2]
     else:
@@ -184,7 +184,7 @@ def _last_of_equal(keys: NDArray[np.int64]) -> Any:
 
 
 class _Merge(NamedTuple):
-    """Where a merge stands."""
+    """Where a merge is."""
 
     node: Node
     first_line: int

@@ -187,7 +187,7 @@ def _precompiled(node: Node) -> list[Normalizer]:
 
 
 def splitters(node: Node, growth: Growth) -> tuple[Splitter, ...]:
-    """The stages of the file's pre-tokenizer. growth: of the normalizers, which goes on."""
+    """The stages of the file's pre-tokenizer. growth: of the normalizers, which continues."""
     return _counted(node, "pretokenizers", _splitter, growth)
 
 

@@ -33,7 +33,7 @@ def skip_blanks(data: U8, i: int, stop: int) -> int:
 
 @helper
 def behind(data: U8, i: int, mark: int) -> int:
-    """Where something stands behind white space, a mark and white space; BAD if another stands there, or i is BAD."""
+    """Where something is after white space, a mark and white space; BAD if another is there, or i is BAD."""
     if i < 0:
         return BAD
     i = skip_blanks(data, i, data.size)
@@ -44,7 +44,7 @@ def behind(data: U8, i: int, mark: int) -> int:
 
 @helper
 def skip_text(data: U8, i: int, stop: int) -> int:
-    """Behind the text that begins at i with a quote, or BAD."""
+    """After the text that begins at i with a quote, or BAD."""
     i += 1
     while i < stop:
         byte = data[i]
@@ -58,7 +58,7 @@ def skip_text(data: U8, i: int, stop: int) -> int:
 
 @helper
 def skip_value(data: U8, i: int, stop: int) -> int:
-    """Behind the value at i, or BAD. Brackets are only counted."""
+    """After the value at i, or BAD. Brackets are only counted."""
     depth = 0
     while i < stop:
         byte = data[i]
@@ -115,7 +115,7 @@ def _put_character(texts: OutU8, at: int, c: int) -> int:
 
 @helper
 def _read_escape(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[int, int]:
-    """(behind the escape, where what it stands for ends), of the escape whose letter is at i; (BAD, 0) for none."""
+    """(after the escape, where what it stands for ends), of the escape whose letter is at i; (BAD, 0) for none."""
     if i >= stop:
         return BAD, 0
     letter = wide(data[i])
@@ -151,7 +151,7 @@ def _read_escape(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[in
 
 @helper
 def read_text(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[int, int]:
-    """(behind the text, where it ends in `texts`), of the text at i; (BAD, 0) where there is none that is right, or i
+    """(after the text, where it ends in `texts`), of the text at i; (BAD, 0) where there is none that is right, or i
     is BAD."""
     if i < 0 or i >= stop or data[i] != QUOTE:
         return BAD, 0
@@ -179,7 +179,7 @@ def read_text(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[int, 
 
 @helper
 def behind_comma(data: U8, i: int, close: int) -> tuple[int, bool]:
-    """(where the next element begins, False), (behind what holds them, True) if it is closed here, or (BAD, True)."""
+    """(where the next element begins, False), (after what holds them, True) if it is closed here, or (BAD, True)."""
     i = skip_blanks(data, i, data.size)
     if i < data.size and data[i] == COMMA:
         return skip_blanks(data, i + 1, data.size), False
@@ -190,7 +190,7 @@ def behind_comma(data: U8, i: int, close: int) -> tuple[int, bool]:
 
 @helper
 def _digits(data: U8, i: int, stop: int, value: np.uint64) -> tuple[int, np.uint64]:
-    """(behind the digits at i, value with them)."""
+    """(after the digits at i, value with them)."""
     while i < stop and ZERO <= data[i] <= NINE:
         value = value * np.uint64(10) + np.uint64(wide(data[i]) - ZERO)
         i += 1
@@ -199,7 +199,7 @@ def _digits(data: U8, i: int, stop: int, value: np.uint64) -> tuple[int, np.uint
 
 @helper
 def read_number(data: U8, i: int, stop: int, powers: F64) -> tuple[int, float]:
-    """(behind the number, its value), (BAD, 0.0) for one that is not told as easily as those of real files, and where
+    """(after the number, its value), (BAD, 0.0) for one that is not told as easily as those of real files, and where
     i is BAD."""
     if i < 0:
         return BAD, 0.0

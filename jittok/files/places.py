@@ -45,7 +45,7 @@ class Node:
         return self.of(dict).get(key) is not None
 
     def child(self, key: str) -> Node:
-        """What stands under a key of an object; null where there is nothing."""
+        """What is under a key of an object; null where there is nothing."""
         return Node(self.file, f"{self.place}.{key}" if self.place else key, self.of(dict).get(key))
 
     def get(self, key: str, kind: type, default: Any = MISSING) -> Any:

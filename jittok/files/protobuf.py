@@ -19,7 +19,7 @@ class Message:
         self.file, self.place, self.data, self.start, self.stop = file, place, data, start, stop
 
     def bad(self, at: int, found: object, expected: str) -> MalformedVocab:
-        """The error of what stands at byte `at`."""
+        """The error of what is at byte `at`."""
         return MalformedVocab(self.file, f"{self.place} (byte {at})", found, expected)
 
     def fields(self) -> Iterator[tuple[int, int, int, int]]:
@@ -55,7 +55,7 @@ class Message:
             yield key >> 3, wire, value, at
 
     def varint(self, at: int) -> tuple[int, int]:
-        """(number, place behind it)."""
+        """(number, place after it)."""
         value, start = 0, at
         for shift in range(0, 70, 7):
             if at >= self.stop:

@@ -1,8 +1,8 @@
 """The large parts of a tokenizer.json, its vocabulary and its merges, read from the bytes of the file at once.
 
 A JSON library makes an object of every text and every pair: half a million of them, which are counted, joined and cut
-again. These kernels write the texts behind each other instead. They know JSON as real files have it, and give up at
-anything else: then the file is read as a whole by the library, which also words all errors. What stands around these
+again. These kernels write the texts one after the other instead. They know JSON as real files have it, and give up at
+anything else: then the file is read as a whole by the library, which also words all errors. What is around these
 parts is always read by the library.
 """
 
@@ -48,8 +48,8 @@ _MODEL = frozen(np.frombuffer(b"model", np.uint8), np.uint8)
 
 
 class Texts(NamedTuple):
-    """Texts behind each other, and the number beside each: ids, or scores. No numbers for merges, whose left and right
-    parts stand in turns."""
+    """Texts one after the other, and the number beside each: ids, or scores. No numbers for merges, whose left and
+    right parts are in turns."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -62,7 +62,7 @@ def worth_it(content: bytes) -> bool:
 
 
 def large_parts(content: bytes) -> dict[str, tuple[int, int, Texts]]:
-    """Parts of "model" -> where each stands in the file and what it says. Those that are not known are left out."""
+    """Parts of "model" -> where each is in the file and what it says. Those that are not known are left out."""
     data = frozen(np.frombuffer(content, np.uint8), np.uint8)
     model = find_member(data, 0, _MODEL, 0, 0)
     parts, start, stop = {}, 0, 0
@@ -135,7 +135,7 @@ def read_ids(data: U8, start: int, texts: OutU8, ends: OutI64, numbers: OutI64) 
     """The members of the object at data[start], from texts to ids; how many, or BAD.
 
     texts: uint8[bytes from there on], numbers: int64[a quarter of that + 1]
-    ends: int64[half of that + 2] where each text ends; in front of the first, where the object ends
+    ends: int64[half of that + 2] where each text ends; before the first, where the object ends
     """
     stop, count, at, closed = data.size, 0, 0, False
     i = skip_blanks(data, start + 1, stop)

@@ -1,7 +1,7 @@
 """The pieces of a sentencepiece model, read from the bytes of the file at once.
 
 A message a piece, read field by field, takes Python longer than all that is then made of them. This kernel knows pieces
-as sentencepiece writes them and stops at anything else: `sentencepiece` goes on from there, and words all errors.
+as sentencepiece writes them and stops at anything else: `sentencepiece` continues from there, and words all errors.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ NO_NUMBER = 0x7F800000
 
 
 class Pieces(NamedTuple):
-    """Pieces that stand at the beginning of a file."""
+    """Pieces that are at the beginning of a file."""
 
-    stop: int  # the byte behind them
+    stop: int  # the byte after them
     texts: list[bytes]
     types: list[int]
     scores: list[float]
@@ -68,10 +68,10 @@ def _all_utf8(texts: list[bytes]) -> bool:
 
 @kernel
 def read_pieces(data: U8, starts: OutI64, stops: OutI64, types: OutU8, scores: OutU32, end: OutI64) -> int:
-    """How many pieces stand at the beginning of a file: texts of a byte or more, scores that are numbers, known types.
+    """How many pieces are at the beginning of a file: texts of a byte or more, scores that are numbers, known types.
 
     starts, stops: int64[bytes // LEAST_PIECE + 1] of their texts; types, scores: of as many, the scores as bits
-    end: int64[1] the byte behind the last
+    end: int64[1] the byte after the last
     """
     count, at = 0, 0
     while at + 1 < data.size and data[at] == PIECE and data[at + 1] < MORE:

@@ -16,7 +16,7 @@ from jittok.files.places import Node
 VERSION = "2.0"
 MARKS = "MetaspaceNormalizer"
 ALIKE = ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt", "BertNormalizer")
-"""Normalizers behind which added tokens are looked for as before."""
+"""Normalizers after which added tokens are searched for as before."""
 
 
 def as_before(root: Node) -> Node:
@@ -52,7 +52,7 @@ def check_ids(root: Node, ids: Mapping[bytes, int]) -> None:
 
 
 def _check_added(root: Node) -> None:
-    """UnsupportedVocab for added tokens that 1.0 looks for in a text which it normalizes in its own way."""
+    """UnsupportedVocab for added tokens that 1.0 searches for in a text which it normalizes in its own way."""
     others = [part["type"] for part in _parts(root, "normalizer", "normalizers") if part.get("type") not in ALIKE]
     if others and any(row.get("normalized", bool, False) for row in root.child("added_tokens").items()):
         found = InWords("tokens that are looked for in the normalized text")
@@ -64,7 +64,7 @@ def _parts(root: Node, name: str, key: str) -> list[Any]:
 
 
 def _marks(root: Node, normalizers: list[Any], splitters: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Both parts with Metaspace where it was before: in front of the splitters."""
+    """Both parts with Metaspace where it was before: before the splitters."""
     kinds = [part.get("type") for part in normalizers]
     if MARKS not in kinds:
         return normalizers, splitters

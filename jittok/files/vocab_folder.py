@@ -45,12 +45,12 @@ TASKS = ("transcribe", "translate")
 ID = re.compile(r"[0-9]{1,10}")
 EXTRA = "extra_special_tokens"
 MAPPED = "in special_tokens_map.json"
-"""What is put to an object that stands there."""
+"""What is put to an object that is there."""
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
 def read_vocab_txt(path: Path) -> Pipeline:
-    """The Pipeline of a vocab.txt: line number = id, white space behind a token cut off."""
+    """The Pipeline of a vocab.txt: line number = id, white space after a token cut off."""
     content = read_file(path)
     try:
         lines = content.decode().split("\n")
@@ -145,7 +145,7 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
 
 
 def _before_a_transcript(path: Path, beside: _Beside, numbers: dict[str, Any]) -> list[Any]:
-    """What stands in front of a text of Whisper: for a token that is missing the unknown token does."""
+    """What is before a text of Whisper: for a token that is missing the unknown token does."""
 
     def found(text: str) -> list[Any]:
         return _id_of(path, text if text in numbers else beside.text("unk_token"), numbers)
@@ -261,7 +261,7 @@ class _Beside:
     def _put_together(self, special: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
         """Special tokens of other names, and those without a name; the map goes into `config`.
 
-        The map stands above tokenizer_config.json, and is not read where that holds added_tokens_decoder.
+        The map is above tokenizer_config.json, and is not read where that holds added_tokens_decoder.
         """
         config = self.config
         if not config.get(EXTRA) and "additional_special_tokens" in config:

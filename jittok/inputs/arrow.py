@@ -21,7 +21,7 @@ Rows = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 WHOLE_CHUNK = 1 << 20
 """Arrow chunks below this many bytes are joined, larger ones are read where they are."""
 INLINE = 12
-"""Bytes of a view that stand in the view itself."""
+"""Bytes of a view that are in the view itself."""
 
 
 def of_arrow(texts: Any) -> Iterator[Documents]:
@@ -50,7 +50,7 @@ def of_arrow(texts: Any) -> Iterator[Documents]:
 
 
 def _rejoined(parts: list[Documents]) -> Documents:
-    """Several parts behind each other, as one."""
+    """Several parts one after the other, as one."""
     if len(parts) == 1:
         return parts[0]
     shifts = np.cumsum([0, *(part.data.size for part in parts[:-1])])
@@ -107,7 +107,7 @@ def rows_of(array: Any) -> Rows:
 
 
 def _without_nulls(array: Any, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The stops, in which nulls are empty: what lies behind a null is anybody's guess."""
+    """The stops, in which nulls are empty: what lies after a null is anybody's guess."""
     valid = arrow_valid(array)
     return stops if valid is None else np.where(valid, stops, starts)
 

@@ -3,7 +3,7 @@
 Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them, as somebody else may
 write to them. Python's `bytes` and `str` never change, so kernels read them where they are, but for short ones, which
 are joined. A `str` that is not ASCII is encoded first, or a thread writes the UTF-8 of a stretch of them. All others
-are joined. Either way comes in parts of PART_BYTES: an iterator over a large corpus never stands in memory twice.
+are joined. Either way comes in parts of PART_BYTES: an iterator over a large corpus never is in memory twice.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ BLOCK = 512
 BLOCK_IN_PLACE = 64
 """Texts fetched from an iterator at once, where they need not be joined."""
 SHORT = 250
-"""Texts of fewer bytes on average are joined: kernels read short texts faster where they stand behind each other."""
+"""Texts of fewer bytes on average are joined: kernels read short texts faster where they are one after the other."""
 LONGEST_UNPADDED = 1 << 16
-"""A longer text gets a copy with bytes behind it if none can be read there; kernels copy the end of a shorter one."""
+"""A longer text gets a copy with bytes after it if none can be read there; kernels copy the end of a shorter one."""
 LONGEST_TOGETHER = 4 << 20
 """A longer text is a part of its own: kernels then know that bytes follow wherever it is cut but at its end."""
 WORTH_COMPILING = 1 << 25
@@ -209,7 +209,7 @@ def _part_in_place(
         ends.flags.writeable = False
         return Documents(fixed(joined_texts(places, sizes, PAD), np.uint8), ends[:-1], ends[1:])
     front = int(places.argmin())
-    data = memory_at(int(places[front]), max(int(sizes[front]), 1))  # a byte of 0 stands behind each
+    data = memory_at(int(places[front]), max(int(sizes[front]), 1))  # a byte of 0 is after each
     starts = places - places[front]
     return Documents(data, fixed(starts, np.int64), fixed(starts + sizes, np.int64), kept, widths=widths)
 

@@ -62,7 +62,7 @@ class Documents(NamedTuple):
         return self.theirs or self.widths is not None
 
     def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
-        """Documents first .. last - 1 as UTF-8 in memory that nobody else can change: in `room`, if that is large
+        """Documents first .. last - 1 as UTF-8 in memory that no one else can change: in `room`, if that is large
         enough. Those without `widths` lie in order. EncodingFailed for a lone surrogate."""
         if self.widths is not None:
             places, sizes = (
@@ -89,8 +89,8 @@ class Documents(NamedTuple):
         return text_at(self.data.ctypes.data + start, stop - start)
 
     def sizes(self, first: int, last: int) -> NDArray[np.int64]:
-        """int64[last - first]: bytes of each, or a guess for those that are no UTF-8 yet: of characters of four bytes
-        most need one or two."""
+        """int64[last - first]: bytes of each, or a guess for those that are invalid UTF-8 yet: of characters of four
+        bytes most need one or two."""
         found = self.stops[first:last] - self.starts[first:last]
         return found if self.widths is None else found >> (self.widths[first:last] == 4).astype(np.int64)
 
@@ -121,7 +121,7 @@ def utf8_of(
     places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], room: NDArray[np.uint8] | None,
     numbers: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:  # fmt: skip
-    """UTF-8 of texts from addresses (see `_raw.wide_texts`) behind each other, with PAD zeros behind them, and
+    """UTF-8 of texts from addresses (see `_raw.wide_texts`) one after the other, with PAD zeros after them, and
     int64[texts + 1] where they begin and end: in `room`, if that is large enough. EncodingFailed, which
     names document numbers[k], for a lone surrogate."""
     from jittok._raw.objects import text_at

@@ -1,19 +1,19 @@
-"""Long words from the left: each symbol of a merged word is right if it may stand beside its neighbour.
+"""Long words from the left: each symbol of a merged word is right if it may be next to its neighbor.
 
-Merging by rank (`queue`) looks at the whole word. Its result can be checked by looking at neighbours alone. Let B(x) be
+Merging by rank (`queue`) looks at the whole word. Its result can be checked by looking at neighbors alone. Let B(x) be
 the symbols that a list x is merged to.
 
 - No merge crosses the border of two symbols of B(x). So on either side the same merges happen as without the other
-  side, and any run of neighbours in B(x) is B of the part of x that it stands for.
-- If in a list of symbols each two neighbours are B of their part of x, the list is B(x): take the first merge that
-  would cross a border. Until then both neighbours went through the steps that they go through by themselves, so it
+  side, and any run of neighbors in B(x) is B of the part of x that it stands for.
+- If in a list of symbols each two neighbors are B of their part of x, the list is B(x): take the first merge that
+  would cross a border. Until then both neighbors went through the steps that they go through alone, so it
   would cross the border there as well.
 
 So B(x) is the only list of symbols with that property, and it can be searched from the left. At each place take the
-longest symbol of the text that may stand behind the last one; if that leads nowhere, go back and take a shorter one.
+longest symbol of the text that may be after the last one; if that leads nowhere, go back and take a shorter one.
 Only one list leads to each place, so no place is tried twice. The search is linear, whatever the text.
 
-Whether b may stand behind a is answered from how both were made. Undo their merges, the latest first. Look at each pair
+Whether b may be after a is answered from how both were made. Undo their merges, the latest first. Look at each pair
 of symbols that faced each other across the border. The border was crossed if the pair has a rank and its turn came
 before either side was merged further. This works for symbols whose merges happen in the order of their ranks, nearly
 all in real vocabularies. Others are *unordered*, and merged on trial. Answers are kept.
@@ -71,7 +71,7 @@ class Chain(NamedTuple):
     state: int
     rows: I32  # [ROW * symbols]
     bases: I32  # [numbers] the symbol of each base
-    roots: I32  # [ROOTS * ROOTS] the node behind two bases below ROOTS, or NONE
+    roots: I32  # [ROOTS * ROOTS] the node after two bases below ROOTS, or NONE
     edges: (
         U64  # [1 << edge_bits] node << 40 | number << 24 | child; 0 where free (node 0 with base 0 has no such child)
     )
@@ -104,7 +104,7 @@ class MergerWork(NamedTuple):
 
     queue: MergeWork
     trial: OutI32  # [2 * LONGEST]
-    verdicts: OutU64  # [1 << VERDICT_BITS] left << 26 | right << 2 | 2 | whether it may stand there; 0 where free
+    verdicts: OutU64  # [1 << VERDICT_BITS] left << 26 | right << 2 | 2 | whether it may be there; 0 where free
 
 
 class Merger(NamedTuple):
@@ -149,7 +149,7 @@ def edge_place(key: np.uint64, bits: int) -> int:
 
 @helper
 def next_node(edges: Window, bits: int, node: int, number: int) -> int:
-    """The node behind `node` by the base of this number, or NONE."""
+    """The node after `node` by the base of this number, or NONE."""
     key = np.uint64(node) << _16 | np.uint64(number)
     at = edge_place(key, bits)
     while True:
@@ -163,9 +163,9 @@ def next_node(edges: Window, bits: int, node: int, number: int) -> int:
 
 @helper
 def spell(rows: Window, symbol: int, out: Window, start: int) -> int:
-    """The numbers of a symbol's bases to out[start:]; the place behind them.
+    """The numbers of a symbol's bases to out[start:]; the offset after them.
 
-    From the last one on. What is still to be taken apart stands at the beginning: each of these has one base at least,
+    From the last one on. What is still to be split is at the beginning: each of these has one base at least,
     so they end before the place that is written next.
     """
     depth, at = 1, get_i32(rows, ROW * symbol + LENGTH)
@@ -215,7 +215,7 @@ def may_stand(rows: Window, pairs: PairWindow, a: int, b: int, joined: bool) -> 
 
     Each step takes back a merge, the latest first, and looks at the pair at the border that this merge ended. If that
     pair has a lower rank than the merge, it was merged before. If the merge is one of b, equal ranks are enough,
-    because the pair stands on the left. So twice its rank is compared with twice the other, or with one more.
+    because the pair is on the left. So twice its rank is compared with twice the other, or with one more.
     """
     bound = np.int64(1) << 62
     while True:
@@ -237,7 +237,7 @@ def may_stand(rows: Window, pairs: PairWindow, a: int, b: int, joined: bool) -> 
 
 @helper
 def _judge(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int, b: int) -> bool:
-    """Whether b may stand behind a."""
+    """Whether b may be after a."""
     if get_i32(rows, ROW * a + UNORDERED) | get_i32(rows, ROW * b + UNORDERED):
         left = merge_on_trial(rows, bases, pairs, trial, a, b, 1)
         return left == 2 and get_i32(trial, 0) == a and get_i32(trial, 1) == b
@@ -245,7 +245,7 @@ def _judge(rows: Window, bases: Window, pairs: PairWindow, trial: Window, a: int
 
 
 def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Callable[..., int]:
-    """What merges numbers[at:stop] to queue.symbols. in_place: they stand at the beginning of queue.symbols."""
+    """What merges numbers[at:stop] to queue.symbols. in_place: they are at the beginning of queue.symbols."""
 
     @helper
     def longest(
@@ -278,7 +278,7 @@ def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Call
 
         Linear: only one list leads to a place, so none is come to twice, and at each as many symbols are tried as one
         begins with another. In place, what is written never reaches what is still to be read, as a symbol stands for
-        one number at least. What was written may stand anywhere in the numbers of a symbol that is taken back, so all
+        one number at least. What was written may are anywhere in the numbers of a symbol that is taken back, so all
         of these are written again. Helpers that are called at each step get few arguments, as those that the compiler
         leaves out of line get them on the stack.
         """

@@ -80,7 +80,7 @@ def made_symbols(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> ND
 
 
 def build_chain(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> Chain:
-    """The chain of a vocabulary, or none if its merges are not such that neighbours tell all; see `made_symbols`."""
+    """The chain of a vocabulary, or none if its merges are not such that neighbors tell all; see `made_symbols`."""
     rows = made_symbols(pairs, bases, symbols)
     if rows is None:
         return no_chain()
@@ -118,7 +118,7 @@ def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, row
     rows: int32[ROW * symbols], zeroed
     most: steps that judging may take: at most one for each base of ordered symbols, else one for each two bases
 
-    A pair makes a symbol if the two can be made and merging comes to stand with them alone. This is judged once. What
+    A pair makes a symbol if the two can be made and merging comes to be with them alone. This is judged once. What
     is made is usually of a higher rank than its parts, so few pairs wait for a second round.
     """
     slots, numbers, table = window(pairs.slots), window(bases), window(rows)

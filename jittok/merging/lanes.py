@@ -1,7 +1,7 @@
 """Merging several words at once, a step of each in turn, so that their waits for memory overlap.
 
-One word's merges are a chain: the smallest rank, its neighbours, two look-ups in megabytes of pairs, the smallest rank
-again. Up to LANES words take their steps together: first each asks for the memory of its two look-ups, then each reads
+One word's merges are a chain: the smallest rank, its neighbors, two look-ups in megabytes of pairs, the smallest rank
+again. Up to LANES words take their steps together: first each prefetchs its two look-ups, then each reads
 it. What is merged, and in which order within a word, is what `queue` does.
 """
 
@@ -34,7 +34,7 @@ from jittok.structures.pair_table import PairTable, expect_line, find_at, pair_k
 LANES, MOST_SYMBOLS = 16, 31
 """Words at once; symbols a word."""
 NOWHERE = 31
-"""The place in front of the first symbol and behind the last one: the symbol there merges with nothing, so what is
+"""The place before the first symbol and after the last one: the symbol there merges with nothing, so what is
 noted of a pair there is NO_WORD or like it."""
 _ROOM, _BEFORE = 32, 32
 _8, _24 = np.uint64(8), np.uint64(24)
@@ -114,7 +114,7 @@ def put_lane_symbol(own: LaneWindow, lane: int, place: int, symbol: int) -> None
 
 @inlined
 def symbol_at(own: LaneWindow, lane: int, place: int) -> int:
-    """The symbol that stands at a place."""
+    """The symbol that is at a place."""
     return get_i32(own.symbols, _ROOM * lane + place)
 
 
@@ -140,7 +140,7 @@ def _clear_half(own: LaneWindow, lane: int, first: int) -> None:
 
 @inlined
 def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
-    """Make ready for `count` symbols: no pair merges, each symbol's neighbours are the ones beside it."""
+    """Make ready for `count` symbols: no pair merges, each symbol's neighbors are the ones beside it."""
     _clear_half(own, lane, 0)
     if count > SIXTEEN:
         _clear_half(own, lane, SIXTEEN)
@@ -156,14 +156,14 @@ def end_lane(own: LaneWindow, lane: int, count: int) -> None:
 
 @inlined
 def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, place: int) -> None:
-    """The pair of symbols place and place + 1 (see `find_pair`), behind `clear_lane`."""
+    """The pair of symbols place and place + 1 (see `find_pair`), after `clear_lane`."""
     put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
     put_u32(own.ranks, _ROOM * lane + place, _word_of(f, place))
 
 
 @inlined
 def ask_lane_pair(own: LaneWindow, asked: int, lane: int, place: int, left: int, right: int) -> int:
-    """Ask for the memory of the pair of symbols place and place + 1, unless the filter knows it is none; how many pairs
+    """Prefetch the pair of symbols place and place + 1, unless the filter knows it is none; how many pairs
     are asked for then."""
     key = pair_key(left, right)
     at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
@@ -202,7 +202,7 @@ def _answer(own: LaneWindow, lane: int, step: int, place: int) -> int:
 @helper
 def merge_lanes(own: LaneWindow, lanes: int) -> None:
     """Merge the words of the first `lanes` lanes, whose pairs are noted. What is left of a word: symbols 0, the one
-    behind it by `neighbours`, and so on up to NOWHERE."""
+    after it by `neighbours`, and so on up to NOWHERE."""
     symbols, neighbours = own.symbols, own.neighbours
     busy = 0
     for lane in range(lanes):

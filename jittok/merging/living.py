@@ -4,15 +4,15 @@ A vocabulary may list several pairs that make one symbol, as `a` + `bc` and `ab`
 and more). Only one of them ever does:
 
 1. Take a symbol that merging has made, and the stretch of the text that it stands for. No merge before crossed an end
-   of that stretch: it would have made a symbol that lies on both sides, and symbols are never taken apart.
+   of that stretch: it would have made a symbol that lies on both sides, and symbols are never split.
 2. So each merge up to then lay either inside the stretch or outside. Of all pairs the one of the lowest rank goes
    first, and of equal ranks the leftmost. Where that was a pair inside, it was the first of those inside as well; and
-   which pairs stand inside depends on merges inside alone. The stretch went through the steps that it goes through by
+   which pairs are inside depends on merges inside alone. The stretch went through the steps that it goes through by
    itself.
 3. By itself the stretch always goes through the same steps. So the symbol's last merge is always the same: the one that
    ends the merging of its own text. If that text is not merged to this one symbol, no text has the symbol.
 
-Every other pair that makes the symbol may stand in a text, but something else always comes first. Without it in the
+Every other pair that makes the symbol may be in a text, but something else always comes first. Without it in the
 table, the same pair is the lowest at every step, so all ids stay what they are.
 """
 

@@ -1,7 +1,7 @@
 """Merging a list of symbols pair by pair, lowest rank first, leftmost among equals: the heart of BPE and of SPM.
 
-Both llama.cpp sessions are this: a queue of neighbouring pairs ordered by (rank, position), where SPM's rank is the
-place of a pair's score among all scores. Nearly every word has at most 16 symbols. Then the ranks stand in one vector
+Both llama.cpp sessions are this: a queue of neighboring pairs ordered by (rank, position), where SPM's rank is the
+place of a pair's score among all scores. Nearly every word has at most 16 symbols. Then the ranks are in one vector
 register, and its smallest element is the next merge. A longer list is scanned after each merge. Up to some 40 symbols
 this beats any queue. Longer ones have a heap, so that the cost stays n log n on the worst text.
 """
@@ -35,7 +35,7 @@ FEW = 40
 """Symbols up to which a scan beats the heap."""
 NONE, NOWHERE = -1, 255
 NO_WORD = 0xFFFFFFFF
-"""Behind every rank << 8 | place: a file holds 1 << 23 merges or 1 << 22 scores at most, and a rank fits 24 bits."""
+"""After every rank << 8 | place: a file holds 1 << 23 merges or 1 << 22 scores at most, and a rank fits 24 bits."""
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -45,8 +45,8 @@ class MergeWork(NamedTuple):
 
     symbols: OutI32  # [n + 1]
     places: OutI32  # [n + 1] where each symbol's text begins; one more for the end
-    links: OutI32  # [2 * n] left and right neighbour, for the heap
-    found: OutU64  # [n] the pair that each symbol makes with its right neighbour
+    links: OutI32  # [2 * n] left and right neighbor, for the heap
+    found: OutU64  # [n] the pair that each symbol makes with its right neighbor
     heap: OutU64  # [3 * n]
     ranks: OutU32  # [16] rank << 8 | place of each pair, for up to 16 symbols
     merged: OutI32  # [16] what each pair becomes
@@ -105,7 +105,7 @@ def open_merge(work: MergeWork, pairs: PairTable) -> MergeWindow:
 
 @helper
 def merge_symbols(work: MergeWindow, count: int) -> int:
-    """Merge symbols[0 .. count) in place until no neighbours have a rank; returns how many are left.
+    """Merge symbols[0 .. count) in place until no neighbors have a rank; returns how many are left.
 
     places[k] stays the start of symbol k; places[count] is the caller's and moves to places[returned].
     O(n^2) up to FEW symbols, O(n log n) beyond.
@@ -147,7 +147,7 @@ def _word_of(work: MergeWindow, f: np.uint64, place: int) -> int:
 
 @helper
 def clear_sixteen(work: MergeWindow) -> None:
-    """Make ready for up to 16 symbols: no pair merges, each symbol's neighbours are the ones beside it."""
+    """Make ready for up to 16 symbols: no pair merges, each symbol's neighbors are the ones beside it."""
     for k in range(16):
         put_u32(work.ranks, k, NO_WORD)
         put_u8(work.neighbours, k, k + 1)
@@ -156,7 +156,7 @@ def clear_sixteen(work: MergeWindow) -> None:
 
 @helper
 def note_pair(work: MergeWindow, f: np.uint64, place: int) -> None:
-    """The pair of symbols place and place + 1 (see `find_pair`), behind `clear_sixteen`."""
+    """The pair of symbols place and place + 1 (see `find_pair`), after `clear_sixteen`."""
     put_u32(work.ranks, place, _word_of(work, f, place))
 
 
@@ -173,7 +173,7 @@ def merge_noted(work: MergeWindow, count: int) -> int:
         before = get_u8(neighbours, 32 + k)
         put_i32(symbols, k, new)
         put_u8(neighbours, k, after)
-        put_u8(neighbours, 32 + after, k)  # after == count: an element that nobody reads
+        put_u8(neighbours, 32 + after, k)  # after == count: an element that no one reads
         own = other = NO_WORD
         if after < count:
             own = _word_of(work, _pair_at(work, new, get_i32(symbols, after)), k)
@@ -275,7 +275,7 @@ def _merge_many(work: MergeWindow, count: int) -> int:
     """Entries are rank << 32 | place. An entry is stale when its place makes no pair by now, or a pair of another rank.
     If its rank still fits, it is as good as the entry of the present pair, since both have the same key.
 
-    Each merge offers at most two pairs, so 3 * count entries are room enough.
+    Each merge offers at most two pairs, so 3 * count entries are enough capacity.
     """
     symbols, places, links, found, heap = work.symbols, work.places, work.links, work.found, work.heap
     size = 0

@@ -19,7 +19,7 @@ from jittok.vocab.vocab import NO_TOKEN, Vocab
 AS_IS, SPACED, BYTE_LEVEL = 0, 1, 2
 """How texts of tokens become pieces: as they are; U+2581 is a space; each character stands for a byte."""
 Wanted = tuple[bool, str, int]
-"""Whether an id stands around a text, the name of its key, the id."""
+"""Whether an id is around a text, the name of its key, the id."""
 
 
 class Alignment(NamedTuple):
@@ -29,9 +29,9 @@ class Alignment(NamedTuple):
     walk: str  # how fragments are walked whose lengths do not tell: "rewritten", "words", "unigram", "literal"
     rewriting: str = ""  # what "rewritten" undoes: "bpe", "spm", "plamo2", "plamo3", "rwkv"
     literal: str = ""  # what encodes once more in Python, at the end: "bpe", "spm", "chunks"
-    prefix: bool = False  # a text may begin with a space that was put in front
-    well_formed: bool = False  # bytes that are no UTF-8 become something else
-    drops_mark: bool = False  # a byte order mark in front is dropped
+    prefix: bool = False  # a text may begin with a space that was put before
+    well_formed: bool = False  # bytes that are invalid UTF-8 become something else
+    drops_mark: bool = False  # a byte order mark before is dropped
     unknown: int = 0  # bytes that id -1 stands for
 
 
@@ -61,7 +61,7 @@ class Kind(Protocol):
     strict_bytes: bool  # a byte token prints its byte only if it is written <0xXX>
 
     def around(self, vocab: Vocab) -> tuple[Wanted, Wanted]:
-        """What `add_special` puts in front of and behind a text."""
+        """What `add_special` puts before and after a text."""
 
     def spelling(self, vocab: Vocab) -> int:
         """How texts of tokens become pieces: AS_IS, SPACED or BYTE_LEVEL."""
@@ -108,7 +108,7 @@ class Plain:
 
 
 class Flagged(Plain):
-    """BOS and EOS stand around a text where the flags say so."""
+    """BOS and EOS are around a text where the flags say so."""
 
     def around(self, vocab: Vocab) -> tuple[Wanted, Wanted]:
         """BOS and EOS by the flags, if the release of llama.cpp obeys them."""
@@ -258,12 +258,12 @@ for _kind in (
 
 
 def kind_of(vocab: Vocab) -> Kind:
-    """The type of a vocabulary. KeyError for one that nobody has registered."""
+    """The type of a vocabulary. KeyError for one that no one has registered."""
     return KINDS[vocab.type]
 
 
 def around(vocab: Vocab) -> tuple[int, int]:
-    """The ids in front of and behind a document with `add_special`, NO_TOKEN for none.
+    """The ids before and after a document with `add_special`, NO_TOKEN for none.
 
     Raises EncodingFailed when the one needed is not in the vocabulary (llama.cpp aborts). Source: llama.cpp,
     `llama_vocab::impl::tokenize`.

@@ -65,7 +65,7 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Scratch memory of one thread."""
 
-    codes: OutI32  # [longest + 1] code points; behind the search the node of the best piece that starts here
+    codes: OutI32  # [longest + 1] code points; after the search the node of the best piece that starts here
     costs: OutI64  # [power of two, more than any piece is long] of the text from a place on, at its lowest bits
     cuts: OutU8  # [longest + 1] PLaMo-3: where parts begin
 
@@ -74,7 +74,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     """Flat arrays of a GGUF of type "plamo2" or "plamo3".
 
     Raises MalformedVocab for what llama.cpp refuses (a byte without a token, code points above U+10FFFF), and for token
-    texts that are not UTF-8, with which llama.cpp reads outside its table.
+    texts that are invalid UTF-8, with which llama.cpp reads outside its table.
     """
     model, segments = pipeline.model, pipeline.step(PlamoSegments)
     assert isinstance(model, Suffixes)
@@ -156,7 +156,7 @@ def make_work(arrays: Arrays, longest: int) -> Work:
 
 @kernel
 def reverse_texts(data: U8, offsets: I64, out: OutU8) -> int:
-    """Each text with its code points in reverse order; -1, or the first text that is not UTF-8.
+    """Each text with its code points in reverse order; -1, or the first text that is invalid UTF-8.
 
     data, out: uint8[bytes], offsets: int64[texts + 1]
     """

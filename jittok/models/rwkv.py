@@ -74,7 +74,7 @@ def _arrays(data: NDArray[np.uint8], offsets: NDArray[np.int64], unknown: int) -
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut in front of a space between ASCII letters. It may where no token holds a letter in
+    """Whether a text may be cut before a space between ASCII letters. It may where no token holds a letter in
     front of a space: then a token ends there, whatever begins before it."""
     units = arrays.trie.units.reshape(-1, UNIT)
     parent = units[:, PARENT]
@@ -91,7 +91,7 @@ def make_work(arrays: Arrays, longest: int) -> Work:
 
 
 def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(texts of all tokens without their escapes, behind each other; where they begin and end)."""
+    """(texts of all tokens without their escapes, one after the other; where they begin and end)."""
     return _unescaped(vocab.token_bytes, vocab.token_offsets)
 
 

@@ -41,7 +41,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
 
 
 def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(what tokens print, their numbers in hexadecimal digits, behind each other; where they begin and end)."""
+    """(what tokens print, their numbers in hexadecimal digits, one after the other; where they begin and end)."""
     texts = [b"%x" % token for token in range(len(vocab))]
     return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)], dtype=np.int64)
 

@@ -1,1 +1,1 @@
-"""Bytes to bytes as a vocabulary wants them, before any token is looked for."""
+"""Bytes to bytes as a vocabulary wants them, before any token is searched for."""

@@ -17,11 +17,11 @@ __all__ = ["Changed", "Nfc", "NotUtf8", "changed_fragments", "nfc", "nfc_tables"
 
 
 class NotUtf8(Exception):
-    """The number of a fragment that is no UTF-8."""
+    """The number of a fragment that is invalid UTF-8."""
 
 
 class Changed(NamedTuple):
-    """The fragments that NFC changes, behind each other, with PAD bytes behind the last."""
+    """The fragments that NFC changes, one after the other, with PAD bytes after the last."""
 
     changes: NDArray[np.int64]  # [fragments] where the first change is, -1 for none
     data: U8
@@ -33,7 +33,7 @@ class Changed(NamedTuple):
     tables: Nfc | None  # of NFC; only then `before` knows the way back
 
     def runs(self, tokens: NDArray[np.int32]) -> Iterator[tuple[int, int, bool]]:
-        """(first, last, whether they change) of runs of fragments; an id belongs to the run in front of it."""
+        """(first, last, whether they change) of runs of fragments; an id belongs to the run before it."""
         state = np.where(tokens[: self.changes.size] >= 0, -1, (self.changes >= 0).astype(np.int8))
         texts = np.flatnonzero(state >= 0)
         borders = texts[1:][np.diff(state[texts]) != 0].tolist()
@@ -43,7 +43,7 @@ class Changed(NamedTuple):
             first, changed = last, not changed
 
     def before(self, fragment: int, place: int) -> int:
-        """Where in the caller's bytes that is which stands at `place` of `data`, in a fragment."""
+        """Where in the caller's bytes that is which is at `place` of `data`, in a fragment."""
         data, starts, stops = self.source
         if self.tables is None:
             return int(starts[fragment])

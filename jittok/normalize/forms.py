@@ -1,7 +1,7 @@
-"""Normal forms that take characters apart, and maps of characters, as one table: each character by itself, and then the
+"""Normal forms that take characters apart, and maps of characters, as one table: each character alone, and then the
 order of marks.
 
-A text in which a mark with a lower class stands behind one with a higher class must be put in order: `find_disorder`
+A text in which a mark with a lower class is after one with a higher class must be put in order: `find_disorder`
 tells which texts these are. Marks that a later map removes are in no order.
 """
 
@@ -50,7 +50,7 @@ def unstable(form: Form) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=8)
 def apart_of(steps: tuple[Map | Compose, ...]) -> Apart:
-    """The table of maps and of one normal form; that of NFC and NFKC is right for texts that are composed behind it."""
+    """The table of maps and of one normal form; that of NFC and NFKC is right for texts that are composed after it."""
     seen = np.zeros(UNICODE_SIZE, np.bool_)
     for step in steps:
         if isinstance(step, Compose):
@@ -75,7 +75,7 @@ def apart_of(steps: tuple[Map | Compose, ...]) -> Apart:
 
 
 PASSED = -1
-"""In place of classes: the character vanishes, and what stands around it stands side by side."""
+"""In place of classes: the character vanishes, and what is around it stands side by side."""
 
 
 @kernel

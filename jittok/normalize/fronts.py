@@ -1,4 +1,4 @@
-"""What is put in front of fragments, and the white space that is taken from their ends."""
+"""What is put before fragments, and the white space that is taken from their ends."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def write_fronts(
     data: U8, starts: I64, stops: I64, tokens: I32, count: int, front: U8, unless: U8, other: U8, least: int,
     out: OutU8, out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Fragments with `front` before each that is not empty, behind each other in `out`; how many bytes. Ids are empty.
+    """Fragments with `front` before each that is not empty, one after the other in `out`; how many bytes. Ids are
+    empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
-    least: texts whose number in `tokens` is above it get nothing in front
-    unless, other: a text that begins with the bytes of one gets nothing in front; may be empty
+    least: texts whose number in `tokens` is above it get nothing before
+    unless, other: a text that begins with the bytes of one gets nothing before; may be empty
     out: uint8[bytes + count * front.size]; out_starts, out_stops: int64[count] receive where each is
     """
     text, to, at = window(data), window(out), wide(0)
@@ -52,7 +53,7 @@ def write_runs(
     data: U8, starts: I64, stops: I64, tokens: I32, count: int, byte: int, least: int, content: U8, out: OutU8,
     out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Fragments with `content` in place of each run of `least` or more of an ASCII byte, behind each other in `out`;
+    """Fragments with `content` in place of each run of `least` or more of an ASCII byte, one after the other in `out`;
     how many bytes. Ids are empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
@@ -107,7 +108,7 @@ def gather(
     data: U8, starts: I64, stops: I64, other: U8, other_starts: I64, other_stops: I64, changes: I64, tokens: I32,
     count: int, out: OutU8, out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Fragments of `data`, those with changes[k] >= 0 of `other`, behind each other in `out`; how many bytes.
+    """Fragments of `data`, those with changes[k] >= 0 of `other`, one after the other in `out`; how many bytes.
 
     All of places, changes and tokens: int64 and int32[count]; out: uint8[their bytes]. Ids are empty.
     """

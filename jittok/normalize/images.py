@@ -1,6 +1,6 @@
-"""Every character of a text to its image: another character, several, or none, whatever stands around it.
+"""Every character of a text to its image: another character, several, or none, whatever is around it.
 
-Copies whole fragments, behind each other. An image may count *once* for a run of characters that have it, as where a
+Copies whole fragments, one after the other. An image may count *once* for a run of characters that have it, as where a
 run of white space becomes one space.
 """
 
@@ -66,7 +66,7 @@ def write_images(
     table: Images, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8, out_starts: OutI64,
     out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """The images of fragments of UTF-8 to `out`, behind each other; how many bytes. Ids become empty.
+    """The images of fragments of UTF-8 to `out`, one after the other; how many bytes. Ids become empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
     out: uint8[growth * bytes + 64]; out_starts, out_stops: int64[count] receive where each is

@@ -12,7 +12,7 @@ from jittok._jit import I64, U8, U32, OutI64, OutU8, frozen, kernel, wide
 from jittok.normalize.xcda import ENDS, VALUE, Charsmap, base_of, links_of
 
 PLAIN, TIED, MAPPED, BEGINS_USER = 0, 1, 2, 4
-"""Kinds of bytes: no key begins with it; every key that does goes on with a byte of a wide character; anything else
+"""Kinds of bytes: no key begins with it; every key that does continues with a byte of a wide character; anything else
 (bytes of wide characters among them). BEGINS_USER is added where a user-defined token begins with the byte."""
 LONGEST = 64
 """Bytes of a key beyond which a charsmap counts as odd,"""
@@ -22,7 +22,7 @@ ODD = -1
 
 
 class Keys(NamedTuple):
-    """The keys of a charsmap and what they become: bytes behind each other, and offsets."""
+    """The keys of a charsmap and what they become: bytes one after the other, and offsets."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]  # [keys + 1]
@@ -31,10 +31,10 @@ class Keys(NamedTuple):
 
 
 ROOM = 1 << 20
-"""Bytes of keys that there is room for at first, as the largest known ones take; unwritten memory costs nothing."""
+"""Bytes of keys that there is capacity for at first, as the largest known ones take; unwritten memory costs nothing."""
 
 MANY_UNITS = 1 << 15
-"""From so many on there is room for all keys at once."""
+"""From so many on there is capacity for all keys at once."""
 _last: list[tuple[bytes, Keys | None]] = []
 """The digest of a charsmap and its keys: three rooms ask for those of the same one when a vocabulary is first used."""
 

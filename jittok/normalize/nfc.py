@@ -1,8 +1,8 @@
 """NFC of Unicode 16.0, bytes to bytes: a quick check, and a copy of what changes with the way back.
 
-A text falls into *stretches*: a code point begins a new one where nothing in front of it can change it, or be changed
+A text falls into *stretches*: a code point begins a new one where nothing before it can change it, or be changed
 by it (`unicode.nfc.begins_anew`). A stretch that is in NFC stays byte for byte; of another all bytes that come out
-stand for all that went in. Bytes that are no UTF-8 become U+FFFD, one each; surrogates stay. Linear, also where
+stand for all that went in. Bytes that are invalid UTF-8 become U+FFFD, one each; surrogates stay. Linear, also where
 thousands of marks follow each other.
 
 Nothing here knows a vocabulary: whoever normalizes fragments asks `find_changed`, makes room, and calls
@@ -38,7 +38,7 @@ NOT_UTF8 = -1
 """In place of a place."""
 SURROGATES = 0xD800 >> 11
 NO_MAP = 0
-"""Size of `starts` and `stops` where nobody wants to know what bytes stand for."""
+"""Size of `starts` and `stops` where no one wants to know what bytes stand for."""
 SHORT_RUN = 24
 """Marks that are put in order by insertion; more are counted by class."""
 
@@ -62,7 +62,7 @@ def find_changed(
     """How many bytes the fragments have together that NFC changes.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; ids are no texts
-    strict: 0 or 1: return -1 - k where fragment k is the first that is no UTF-8
+    strict: 0 or 1: return -1 - k where fragment k is the first that is invalid UTF-8
     places: int64[count] receives for each fragment where its first stretch begins that changes, or -1
     """
     text, total = window(data), wide(0)
@@ -84,7 +84,7 @@ def normalize_changed(
     tables: Nfc, work: NfcWork, data: U8, starts: I64, stops: I64, changes: I64, count: int, out: OutU8,
     map_starts: OutI64, map_stops: OutI64, places: OutI64,
 ) -> int:  # fmt: skip
-    """The fragments that change to `out`, behind each other; how many bytes these are.
+    """The fragments that change to `out`, one after the other; how many bytes these are.
 
     changes: int64[count] as `find_changed` left it
     out: uint8[GROWTH * what `find_changed` returned]
@@ -119,7 +119,7 @@ def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int, str
         floor, i = done, next_that_matters(quick, text, done, stop)
         if i == stop:
             break
-        # the stretch that it stands in begins in front of it; `last` is the combining class of the one before, in this
+        # the stretch that it is in begins before it; `last` is the combining class of the one before, in this
         # stretch
         first, done = i, stop
         while i > floor:
@@ -144,7 +144,7 @@ def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int, str
                 if (fact & MAY_CHANGE and _changes(tables, data, begin, i, c)) or (own != 0 and own < last):
                     return begin
                 last = own
-            elif i > first:  # the one behind may hang on to this
+            elif i > first:  # the one after may hang on to this
                 done = i
                 break
             i += size
@@ -154,7 +154,7 @@ def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int, str
 @helper
 def _changes(tables: Nfc, data: U8, begin: int, i: int, c: int) -> bool:
     """Whether the stretch that begins at `begin` changes for the code point c at i, as may be: it decomposes for good,
-    or composes with what is in front of it. Where that takes more than a look, yes: then it may come out the same."""
+    or composes with what is before it. Where that takes more than a look, yes: then it may come out the same."""
     if _find(tables.decomposed, c) >= 0:
         return True
     if i == begin:
@@ -184,7 +184,7 @@ def _stretch_end(tables: Nfc, data: U8, i: int, stop: int) -> int:
 
 @helper
 def _copy(data: U8, i: int, stop: int, out: OutU8, at: int, starts: OutI64, stops: OutI64) -> int:
-    """data[i:stop] as it is; the place behind."""
+    """data[i:stop] as it is; the place after."""
     for k in range(stop - i):
         out[at + k] = data[i + k]
     if starts.size > NO_MAP:
@@ -197,7 +197,7 @@ def _copy(data: U8, i: int, stop: int, out: OutU8, at: int, starts: OutI64, stop
 def _put_stretch(
     tables: Nfc, work: NfcWork, data: U8, start: int, stop: int, out: OutU8, at: int, starts: OutI64, stops: OutI64
 ) -> int:
-    """What one stretch becomes; the place behind."""
+    """What one stretch becomes; the place after."""
     points, size, i, same = work.points, wide(0), start, wide(0)
     while i < stop:
         c, length = decode(data, i, stop, 1)
@@ -220,7 +220,7 @@ def _put_stretch(
 
 @helper
 def _decompose(tables: Nfc, c: int, points: OutI32, size: int) -> int:
-    """The parts of a code point behind the first `size` points; how many there are now."""
+    """The parts of a code point after the first `size` points; how many there are now."""
     syllable = c - S_BASE
     if 0 <= syllable < S_COUNT:
         points[size] = L_BASE + syllable // (V_COUNT * T_COUNT)
@@ -297,7 +297,7 @@ def _sort_long(tables: Nfc, points: OutI32, marks: OutI32, i: int, stop: int) ->
 @helper
 def _compose(tables: Nfc, points: OutI32, size: int) -> int:
     """Each point joined with the last starter where they compose and nothing between blocks it; how many are left."""
-    starter, last, kept = wide(-1), wide(-1), wide(0)  # last: class of what is kept behind the starter, -1 for nothing
+    starter, last, kept = wide(-1), wide(-1), wide(0)  # last: class of what is kept after the starter, -1 for nothing
     for k in range(size):
         c = wide(points[k])
         own = _fact(tables, c) & CLASS

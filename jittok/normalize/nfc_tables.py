@@ -22,11 +22,11 @@ from jittok.unicode.nfc import (
 from jittok.unicode.tables import UNICODE_SIZE
 
 CLASS, MAY_CHANGE, CONTINUES = 0xFF, 0x100, 0x200
-"""A fact is the combining class, with MAY_CHANGE for code points that decompose for good or compose with one in front
+"""A fact is the combining class, with MAY_CHANGE for code points that decompose for good or compose with one before
 of them, and CONTINUES for those that do not begin a stretch. Most code points have 0."""
 VIRAMA = 9
 """The combining class of what is frequent in some scripts and changes nothing: two of one class keep their order, and
-where one of another class stands beside it, that one is looked at."""
+where one of another class is next to it, that one is looked at."""
 
 
 class Nfc(NamedTuple):

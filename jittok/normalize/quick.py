@@ -136,7 +136,7 @@ def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int
 
 @helper
 def _whole(first: np.uint64, e0: np.uint64, f0: np.uint64) -> int:
-    """How many of 64 bytes are whole characters: a last one that goes on behind them is none."""
+    """How many of 64 bytes are whole characters: a last one that goes on after them is none."""
     if first >> np.uint64(63) != NONE:
         return 63
     if e0 >> np.uint64(62) & ONE != NONE:
@@ -148,7 +148,7 @@ def _whole(first: np.uint64, e0: np.uint64, f0: np.uint64) -> int:
 
 @helper
 def _may_compose(text: Window, begin: int, k: int) -> int:
-    """0 for a sign AA at k that composes with nothing, as no vowel sign stands in front of it in text[begin:]; else 1.
+    """0 for a sign AA at k that composes with nothing, as no vowel sign is before it in text[begin:]; else 1.
     Any mark between them would part the two."""
     second = get_u8(text, k + 1)
     if get_u8(text, k) != INDIC or get_u8(text, k + 2) != AA or second > LAST_INDIC or second & 1 != 0:

@@ -1,8 +1,8 @@
-"""What becomes of spaces in a Unigram vocabulary: escaped, put in front of words, merged.
+"""What becomes of spaces in a Unigram vocabulary: escaped, put before words, merged.
 
 The second half of llama.cpp's `llm_tokenizer_ugm_session::normalize`. The bytes that normalization gives pass one by
-one, and only 0x20 is a space. With `merge` every word gets exactly one space in front. Without it spaces stay one for
-one. Then `prepend` adds one in front of the first other byte of the fragment, *behind* leading spaces.
+one, and only 0x20 is a space. With `merge` every word gets exactly one space before. Without it spaces stay one for
+one. Then `prepend` adds one before the first other byte of the fragment, *after* leading spaces.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SP
 OUTSIDE = 0
 """The state at the start of a fragment."""
 INSIDE, PREPENDED = 1, 2
-"""Bits of the state: the last byte belongs to a word; a space was put in front of some word."""
+"""Bits of the state: the last byte belongs to a word; a space was put before some word."""
 
 
 class SpaceRules(NamedTuple):
     """Flags, 0 or 1."""
 
-    prepend: int  # one space in front of the first word
-    append: int  # one space behind the text
-    merge: int  # runs of spaces become the one in front of the next word
+    prepend: int  # one space before the first word
+    append: int  # one space after the text
+    merge: int  # runs of spaces become the one before the next word
     escape: int  # spaces are written as U+2581
 
 
@@ -37,7 +37,7 @@ def space_rules(how: SqueezeLlama) -> SpaceRules:
 
 @helper
 def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
-    """A space at out[at:], as far as there is room; the place behind it."""
+    """A space at out[at:], as far as there is room; the offset after it."""
     if not rules.escape:
         if at < out.size:
             out[at] = SPACE_BYTE
@@ -49,7 +49,7 @@ def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
 
 @helper
 def put_byte(rules: SpaceRules, state: int, byte: int, out: OutU8, at: int) -> tuple[int, int]:
-    """One normalized byte, and the space that belongs in front of it, if there is room; (state, place behind)."""
+    """One normalized byte, and the space that belongs before it, if there is room; (state, place after)."""
     if byte == SPACE_BYTE:
         return state & ~INSIDE, at if rules.merge else put_space(rules, out, at)
     if state & INSIDE == 0:

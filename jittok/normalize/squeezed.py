@@ -25,7 +25,7 @@ from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
 
 FIRST, BEHIND, SPACED = 0, 1, 2
-"""How a part of a text goes on: it does not; behind others; behind others of which the last ends with a space."""
+"""How a part of a text continues: it does not; after others; after others of which the last ends with a space."""
 FOLLOWED, ALONE, STRANGE = 1, 2, 4
 """What keys begin with a character: longer ones alone; itself. STRANGE: no token has it."""
 _8, _63 = np.uint64(8), np.uint64(63)
@@ -39,12 +39,12 @@ class Squeezed(NamedTuple):
     root: int
     replacements: U8
     kinds: U8  # [256] see `jittok.normalize.keys`
-    prefix: int  # 1: a space in front of each text
+    prefix: int  # 1: a space before each text
     squeeze: int  # 1: leading, doubled and trailing spaces go
     growth: int  # bytes that a byte becomes at most
     user: DoubleArray  # texts that the map leaves as they are
     begins: U8  # [0x10000] flags of a character of two or three bytes; FOLLOWED and ALONE off: no key begins with it
-    follows: U8  # [256] whether a longer key may have the byte behind its first character
+    follows: U8  # [256] whether a longer key may have the byte after its first character
     stranger: int  # ASCII that no token has, in place of STRANGE characters in a row; of no use where none is STRANGE
 
 
@@ -75,7 +75,7 @@ def squeezed_of(step: Squeeze, user: Collection[bytes] = (), known: NDArray[np.b
 
 
 def known_characters(texts: bytes) -> NDArray[np.bool_] | None:
-    """bool[0x10000]: characters that stand in such texts, and a space; None where these are no UTF-8."""
+    """bool[0x10000]: characters that are in such texts, and a space; None where these are invalid UTF-8."""
     try:
         codes = np.frombuffer(texts.decode().encode("utf-32-le"), np.uint32)
     except UnicodeDecodeError:
@@ -108,7 +108,7 @@ def _begins(keys: Keys) -> tuple[U8, U8]:
 
 @helper
 def _copy(source: Window, start: int, stop: int, out: Window, at: int) -> int:
-    """Characters, with spaces for U+2581; the place behind."""
+    """Characters, with spaces for U+2581; the place after."""
     while start < stop:
         byte = get_u8(source, start)
         if (
@@ -132,7 +132,7 @@ def _image_end(replacements: Window, place: int) -> int:
 
 @helper
 def _ends_keys(follows: Window, text: Window, i: int, stop: int) -> bool:
-    """Whether no key reaches across place i from the character in front."""
+    """Whether no key reaches across place i from the character before."""
     return i >= stop or get_u8(follows, get_u8(text, i)) == 0
 
 
@@ -161,8 +161,8 @@ def _eight_stay(kinds: Window, follows: Window, text: Window, i: int, stop: int)
 def _copy_ascii(
     table: Squeezed, text: Window, i: int, stop: int, enough: int, spaced: bool, to: Window, at: int
 ) -> tuple[int, int, bool]:
-    """ASCII from text[i] on that stays as it is, with spaces that do, to to[at:]: (place behind, place behind it there,
-    whether the last is a space that swallows those behind it)."""
+    """ASCII from text[i] on that stays as it is, with spaces that do, to to[at:]: (place after, place after it there,
+    whether the last is a space that swallows those after it)."""
     kinds, follows, last = window(table.kinds), window(table.follows), min(stop, enough)
     while i < last:
         if i + 8 <= last and _eight_stay(kinds, follows, text, i, stop):
@@ -192,7 +192,7 @@ def _copy_ascii(
 def _copy_wide(
     table: Squeezed, text: Window, i: int, stop: int, enough: int, to: Window, begin: int, at: int
 ) -> tuple[int, int]:
-    """Characters of two and three bytes from text[i] on that no key begins with: (place behind, place behind there).
+    """Characters of two and three bytes from text[i] on that no key begins with: (place after, place after there).
     What the text became stands from `begin` on."""
     kinds, begins, follows = window(table.kinds), window(table.begins), window(table.follows)
     while i < min(stop, enough):
@@ -233,7 +233,7 @@ def _before_spaces(out: Window, begin: int, at: int) -> int:
 def _squeeze(
     table: Squeezed, text: Window, i: int, stop: int, enough: int, goes_on: int, to: Window, begin: int, at: int
 ) -> tuple[int, int, int]:
-    """text[i:stop] normalized to to[at:]: (the place behind it, the place in the text up to which it is done, how to go
+    """text[i:stop] normalized to to[at:]: (the offset after it, the place in the text up to which it is done, how to go
     on there).
 
     That is `stop`, or a place from `enough` on that no key reaches across. What the text became stands from `begin` on,
@@ -288,7 +288,7 @@ def write_squeezed(
     table: Squeezed, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8, out_starts: OutI64,
     out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Normalized fragments behind each other in `out`; how many bytes. Ids are empty.
+    """Normalized fragments one after the other in `out`; how many bytes. Ids are empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says, texts well-formed
     out: uint8[growth * bytes + count]; out_starts, out_stops: int64[count] receive where each is
@@ -309,7 +309,7 @@ def squeeze_part(
 ) -> int:
     """A part of the text data[start:stop], normalized to `out`: up to a place from `enough` on. How many bytes.
 
-    goes_on: FIRST, or what the part before said; held: how many of its bytes stand in `out`, as they may still go
+    goes_on: FIRST, or what the part before said; held: how many of its bytes are in `out`, as they may still go
     out: uint8[growth * bytes + 1 + held]
     done: int64[3] receives that place, how many bytes are sure to stay, and how to go on
     """

@@ -16,7 +16,7 @@ from jittok.structures.double_array import VALUE as PIECE
 @helper
 def user_path(user: Window, text: Window, start: int, stop: int) -> tuple[int, int]:
     """(how far the text goes along the texts of user-defined tokens, whether or not one of them ends there; where the
-    longest of them that stands there ends, or `start`)."""
+    longest of them that is there ends, or `start`)."""
     node, i, found = ROOT, start, start
     while i < stop:
         place = get_i32(user, UNIT * node + BASE) ^ get_u8(text, i)

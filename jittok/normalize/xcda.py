@@ -35,7 +35,7 @@ class Charsmap(NamedTuple):
 
     units: U32  # [units] empty when nothing is replaced
     replacements: U8  # [bytes]
-    replacements_end: int  # behind the last NUL: a replacement that begins before it has an end
+    replacements_end: int  # after the last NUL: a replacement that begins before it has an end
 
 
 def read_charsmap(charsmap: NDArray[np.uint8], source: str) -> Charsmap:
@@ -106,7 +106,7 @@ def longest_key(charsmap: Charsmap, text: U8, start: int, stop: int) -> tuple[in
 
 def links_of(units: U32) -> tuple[I64, U8]:
     """(where the labels below each base begin, int64[bases + 1]; these labels, rising): a unit's place and its label
-    tell the one base that it can be below. Bases stand in blocks of 256, of which the last may not be full of units."""
+    tell the one base that it can be below. Bases are in blocks of 256, of which the last may not be full of units."""
     places = np.flatnonzero(((units & CHECK) > 0) & ((units & CHECK) <= 0xFF))
     own = (units[places] & 0xFF).astype(np.int64)
     bases, labels = places ^ own, np.zeros(units.size, np.uint8)

@@ -1,4 +1,4 @@
-"""How much memory the piece cache of one thread may take where nobody says."""
+"""How much memory the piece cache of one thread may take where no one says."""
 
 from __future__ import annotations
 

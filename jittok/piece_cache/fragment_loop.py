@@ -29,7 +29,7 @@ def no_run(
     _room: int,
     _report: Window,
 ) -> tuple[int, int]:
-    """For types that encode each fragment by itself."""
+    """For types that encode each fragment alone."""
     return k, count
 
 

@@ -51,7 +51,7 @@ def grow_tables(cache: CacheWindow) -> None:
 def grow_short(cache: CacheWindow) -> None:
     """Double the short table in place: group g's pieces move to groups 2g and 2g + 1, from the last group down.
 
-    Behind the old table there are only zeros; not to write them again leaves lines that get no piece out of the caches.
+    After the old table there are only zeros; not to write them again leaves lines that get no piece out of the caches.
     """
     bits = get_i64(cache.state, SHORT_BITS)
     put_i64(cache.state, SHORT_BITS, bits + 1)

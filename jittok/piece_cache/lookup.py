@@ -62,9 +62,10 @@ from jittok.piece_cache.tables import (
 ALL_WHOLE = 1 << 62
 """In place of the first fragment with a piece that was deferred: there is none."""
 DEFERRED = 1 << 48
-"""Added to the count by an `encode_soon` (see `make_resolve`) that leaves room for a piece's ids, which come later."""
+"""Added to the count by an `encode_soon` (see `make_resolve`) that leaves capacity for a piece's ids, which come
+later."""
 IDS_AHEAD = 128
-"""How far behind the last id memory is asked for."""
+"""How far after the last id memory is asked for."""
 _IDS_A_LINE, _RECORDS_A_LINE = 16, 8
 _0, _16, _24, _32, _48, _56 = (np.uint64(k) for k in (0, 16, 24, 32, 48, 56))
 _FF, _LOW16 = np.uint64(0xFF), np.uint64(0xFFFF)
@@ -109,7 +110,7 @@ def _copy_stored(store: Window, head: np.uint64, tail: np.uint64, ids: Window, c
 
 @inlined
 def _expect_ids(ids: Window, count: int, end: int) -> None:
-    """Ask for the memory of the ids that the next batch writes, two ids a record; this one's was asked for before."""
+    """Prefetch the ids that the next batch writes, two ids a record; this one's was asked for before."""
     for k in range(end // RECORD // _RECORDS_A_LINE):
         prefetch(ids, count + IDS_AHEAD + _IDS_A_LINE * k, 4)
 
@@ -132,7 +133,7 @@ def drop_nothing(_model: Any) -> int:
 
 
 class _New(NamedTuple):
-    """Helpers for pieces that are new, or not where they are looked for first."""
+    """Helpers for pieces that are new, or not where they are searched for first."""
 
     short: Callable[..., Any]
     middle: Callable[..., Any]
@@ -271,14 +272,14 @@ def make_resolve(
     batch has a new piece, it is called for all further ones, so that their waits overlap.
 
     deferred: two helpers, (encode_soon, make_room), of a model that defers pieces. encode_soon(model, text, start,
-    stop, key, ids, count), key being a Key, stands in place of encode_piece for pieces of up to 31 bytes, and may defer
-    them (see DEFERRED). make_room(model, ids, count) -> the new count, is called in front of encode_piece. It may write
-    the ids of all deferred pieces, and move what stands behind them.
+    stop, key, ids, count), key being a Key, replaces encode_piece for pieces of up to 31 bytes, and may defer
+    them (see DEFERRED). make_room(model, ids, count) -> the new count, is called before encode_piece. It may write
+    the ids of all deferred pieces, and move what is after them.
 
     resolve(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
-    in front of `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
-    records nor ENDs. The caller proves room for all ids and SLACK more. After a code, everything before the piece that
-    failed is written but for what is deferred.
+    before `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
+    records nor ENDs. The caller proves capacity for all ids and SLACK more. After a code, everything before the piece
+    that failed is written but for what is deferred.
     """
     new_short, new_middle, any_long, look_ahead = _make_new(encode_piece, expect, deferred)
 

@@ -37,13 +37,13 @@ from jittok.piece_cache.tables import (
 
 BATCH = 128
 RECORD = 4
-"""Words a record: place << PLACE | HEADED | kind, then the key (or hash and length), then where the text stands. Of an
-END: the first fragment that ends, then how many do: behind the first one only tokens."""
+"""Words a record: place << PLACE | HEADED | kind, then the key (or hash and length), then where the text is. Of an
+END: the first fragment that ends, then how many do: after the first one only tokens."""
 PLACE = 3
 """So that the place of a word, shifted, is its distance in bytes."""
 KIND_SHORT, KIND_MIDDLE, KIND_LONG, KIND_END = 0, 1, 2, 3
 KINDS, HEADED = 3, 4
-"""Bits of a record's first word: the kind; a byte stands in front of the piece that the text does not have there."""
+"""Bits of a record's first word: the kind; a byte is before the piece that the text does not have there."""
 _8, _56, _ALL_BUT_LENGTH = np.uint64(8), np.uint64(56), np.uint64((1 << 56) - 1)
 
 
@@ -55,8 +55,8 @@ def make_records() -> OutU64:
 class RunWindow(NamedTuple):
     """What records of several fragments need besides."""
 
-    head: Window  # bytes: a piece with `first` in front of it
-    first: int  # the byte that stands in front of HEADED pieces
+    head: Window  # bytes: a piece with `first` before it
+    first: int  # the byte that is before HEADED pieces
     tokens: Window  # int32: the fragments' tokens, see `jittok.fragments`
     ends: Window  # int64: where the ids of each fragment end
     state: Window  # int64[RUN_STATE]
@@ -80,7 +80,7 @@ def end_fragments(run: RunWindow, first: int, last: int, ids: Window, count: int
 
 @inlined
 def put_head(head: Window, first: int, text: Window, start: int, stop: int) -> None:
-    """`first` and text[start:stop] to where they are looked up. Up to seven bytes behind them are read and written."""
+    """`first` and text[start:stop] to where they are looked up. Up to seven bytes after them are read and written."""
     put_u8(head, 0, first)
     for k in range(0, stop - start, 8):
         put_word(head, 1 + k, get_word(text, start + k))
@@ -130,7 +130,7 @@ def put_headed_record(
     short: int,
     middle: int,
 ) -> None:
-    """The same with run.first in front of text[start:stop].
+    """The same with run.first before text[start:stop].
 
     A short key is shifted: written to memory and read again in other words, it would be waited for.
     """

@@ -1,6 +1,6 @@
 """Short fragments that follow one another, as where a text has many special tokens: their spans go in common batches.
 
-Such a *run* is split once, as if nothing stood between its fragments. Whether a cut is safe depends on its neighbours
+Such a *run* is split once, as if nothing was between its fragments. Whether a cut is safe depends on its neighbors
 alone, and fewer cuts are as good, so the cuts inside a fragment are its own; its borders are cuts anyway. Only a border
 inside a character, and text that is malformed, are left to the loop over single fragments.
 """
@@ -30,7 +30,7 @@ from jittok.piece_cache.tables import MIDDLE_BITS, SHORT_BITS, SLACK, CacheWindo
 from jittok.unicode.characters import SPACE_BYTE
 
 NO_BLANK, ONE_BLANK, SEPARATE = 0, SPACE_BYTE, 0xFF
-"""What stands in front of the first span of a fragment when it is looked up: nothing; a blank; a byte that no
+"""What is before the first span of a fragment when it is looked up: nothing; a blank; a byte that no
 well-formed text holds, so that the model knows such a span and the cache keeps it apart."""
 
 
@@ -44,8 +44,8 @@ class Fragments(NamedTuple):
 
 @helper
 def head_size(run: RunWindow, text: Window, start: int, stop: int) -> int:
-    """Bytes that the first span of text[start:stop] has at least. The space of the fragment may go in front of the
-    first byte that is no space, so a separate span ends behind that byte."""
+    """Bytes that the first span of text[start:stop] has at least. The space of the fragment may go before the
+    first byte that is no space, so a separate span ends after that byte."""
     i = start
     if run.first == SEPARATE:
         while i < stop and get_u8(text, i) == SPACE_BYTE:

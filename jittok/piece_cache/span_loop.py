@@ -61,7 +61,7 @@ class SpanWork(NamedTuple):
     """One thread's memory for fragments of up to `longest` bytes."""
 
     text: OutU8  # [longest + PAD] a fragment copied to where PAD bytes follow it
-    head: OutU8  # [longest + 1 + PAD] a first span behind the byte in front of it
+    head: OutU8  # [longest + 1 + PAD] a first span after the byte before it
     places: OutI32  # [2 * CHUNK + longest + 64] where the spans of a chunk, or of a run, begin
     run: OutI64  # [RUN_STATE] see RunWindow
     records: OutU64  # one batch of look-ups
@@ -134,7 +134,7 @@ def _open_work(work: SpanWork, rules: Any, first: int, tokens: I32, ends: OutI64
 
 @helper
 def copy_bytes(text: Window, start: int, stop: int, out: Window, at: int) -> None:
-    """text[start:stop] to out[at:]; nothing behind it is touched."""
+    """text[start:stop] to out[at:]; nothing after it is touched."""
     while start + 8 <= stop:
         put_word(out, at, get_word(text, start))
         start += 8
@@ -161,7 +161,7 @@ def make_encode_spans(
     ids[count:room], and where they end. It writes none where those do not go together.
 
     encode_spans(work, model, room_per_byte, headed, text, size, start, stop, ids, count, room, report) -> the new
-    count, WHOLE or a code. It writes the ids of the fragment text[start:stop]. headed: whether work.run.first stands in
+    count, WHOLE or a code. It writes the ids of the fragment text[start:stop]. headed: whether work.run.first is in
     front of it.
 
     size: readable bytes of `text`. `work`: a SpanWorkWindow; `model`: what the model's encode_piece takes.
@@ -178,7 +178,7 @@ def make_encode_spans(
         _last: int,
         places: Window,
     ) -> int:
-        """As if nothing stood between the fragments: fewer cuts are as good."""
+        """As if nothing was between the fragments: fewer cuts are as good."""
         return split(rules, text, begin, end, end, places)
 
     look_up, encode_touching = make_look_up(resolve, finish), make_encode_run(split_run, resolve, finish, drop)
@@ -290,7 +290,7 @@ def make_encode_spans(
         room: int,
         report: Window,
     ) -> int:
-        """Ids of text[start:stop], behind which PAD bytes are readable."""
+        """Ids of text[start:stop], after which PAD bytes are readable."""
         chunk = chunk_bytes(work, room_per_byte)
         if headed and work.run.first != NO_BLANK:
             cut = first_span(work, text, start, stop)

@@ -14,7 +14,7 @@ and the epoch of the store.
 
 A short or middle piece belongs to a *group* of four slots. The main loop reads one cache line only. For a short piece
 these are the two slots of its own line, both compared without a branch. For a middle piece it is its own slot. The rest
-of the group is looked at out of line. A piece found there changes places with what stands at home, so that frequent
+of the group is looked at out of line. A piece found there changes places with what is at home, so that frequent
 pieces resolve where the main loop finds them.
 
 Tables begin small, so that a small working set lives on few pages. They double when too full (see `growth`). At
@@ -49,9 +49,9 @@ from jittok._raw import (
 from jittok.structures.pages import zeroed
 
 LONGEST_KEPT = 2048
-"""Bytes; longer pieces are encoded anew each time."""
+"""Bytes; longer pieces are encoded again each time."""
 SLACK = 8
-"""Ids behind the last one that a copy may overwrite."""
+"""Ids after the last one that a copy may overwrite."""
 SHORT, MIDDLE = 15, 31
 """The longest short and middle piece."""
 Key: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]

@@ -23,7 +23,7 @@ GREEDY_CL100K = (
 )
 _GREEDY = {R50K: GREEDY_R50K, CL100K: GREEDY_CL100K}
 """Patterns that cut the same words without keeping what they have taken. White space up to the end of the text is one
-word in all of them: in R50K's `\\s+(?!\\S)` reaches there, in CL100K's `\\s*[\\r\\n]` stands before it."""
+word in all of them: in R50K's `\\s+(?!\\S)` reaches there, in CL100K's `\\s*[\\r\\n]` is before it."""
 
 
 def greedy(text: str, engine: str) -> str | None:

@@ -1,6 +1,6 @@
 """Models of a Pipeline as data: what becomes of one word.
 
-Token texts stand in the Pipeline; a model has what it knows beside them. Arrays go by id where nothing else is said.
+Token texts are in the Pipeline; a model has what it knows beside them. Arrays go by id where nothing else is said.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KINDS = (UNIGRAM, BPE, WORD, CHAR)
 class Merges(Record):
     """BPE: characters of a word to ids, then lowest rank first, leftmost among equals.
 
-    A character is looked up with `prefix` in front (but for the first of a word) and `suffix` behind (the last). One
+    A character is looked up with `prefix` before (but for the first of a word) and `suffix` after (the last). One
     without a token becomes the tokens of its bytes, if all are there and `byte_fallback` is set, else the unknown one.
     """
 
@@ -106,7 +106,7 @@ class PairMerges(Record):
 
 
 class ScoredMerges(Record):
-    """SPM: the neighbours that make the token of the highest score first, leftmost among equals; a character that is no
+    """SPM: the neighbors that make the token of the highest score first, leftmost among equals; a character that is no
     token becomes the tokens of its bytes, and a byte without one is an error."""
 
     scores: NDArray[np.float32]

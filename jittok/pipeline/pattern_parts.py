@@ -35,7 +35,7 @@ class Part(NamedTuple):
     ways: bool = False  # can match one text in several ways, or texts of several sizes
     again: bool = False  # repeats such a part: an engine that goes back could take exponential time
     size: int = 1  # characters with all repeats written out
-    tries: Tries = ONCE  # what an engine goes back to when something behind the part fails
+    tries: Tries = ONCE  # what an engine goes back to when something after the part fails
     inside: Tries = ONCE  # and when the part itself fails
     chars: Ranges | None = None  # of one character, repeated or not: which it may be
     first: Ranges | None = None  # characters that it may begin with; None: not known
@@ -72,7 +72,7 @@ def union(firsts: list[Ranges | None]) -> Ranges | None:
 
 
 def in_a_row(parts: list[Part]) -> Part:
-    """Parts one after the other. What can match nothing and stands last never fails, so nothing goes back behind it."""
+    """Parts one after the other. What can match nothing and is last never fails, so nothing goes back after it."""
     solid = len(parts)
     while solid and parts[solid - 1].empty and not is_look(parts[solid - 1]):
         solid -= 1
@@ -92,7 +92,7 @@ def in_a_row(parts: list[Part]) -> Part:
 
 
 def without_keeping(part: Part, behind: list[Part]) -> Part:
-    """A part that keeps what it has taken, without that where it makes no difference: nothing that stands behind it
+    """A part that keeps what it has taken, without that where it makes no difference: nothing that is after it
     begins with a character that it would give back."""
     if part.chars is None or not is_possessive(part.text):
         return part

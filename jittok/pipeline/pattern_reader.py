@@ -35,7 +35,7 @@ class Reader(Cursor):
     """A whole pattern."""
 
     def alternatives(self, depth: int, folded: bool) -> Part:
-        """What stands between `|`, up to the end of a group. folded: case does not matter."""
+        """What is between `|`, up to the end of a group. folded: case does not matter."""
         if depth > DEEPEST:
             raise self.error(f"groups at most {DEEPEST} deep")
         folded = self.take("(?i)") or folded
@@ -149,9 +149,9 @@ class Reader(Cursor):
             text, first = r"(?![^\n])", ((10, 10),)
         elif name in ("$", r"\z"):
             text, first = f"(?!{ANY})", ()
-        elif name == r"\Z":  # in front of the last line feed, in fancy-regex of all that end the text
+        elif name == r"\Z":  # before the last line feed, in fancy-regex of all that end the text
             text = rf"(?=\x0a{'?' if self.engine == ONIG else '*'}(?!{ANY}))"
-        elif name == "^" and self.engine == ONIG:  # and the beginning of one, but none behind the last line feed
+        elif name == "^" and self.engine == ONIG:  # and the beginning of one, but none after the last line feed
             text = rf"(?=(?<!{ANY})|(?<=\x0a)(?={ANY}))"
         elif name in ("^", r"\A"):
             text = f"(?<!{ANY})"
@@ -162,7 +162,7 @@ class Reader(Cursor):
         return Part(text, True, False, first=first, least=0, sure=False, words=name in (r"\b", r"\B"))
 
     def group(self, depth: int, folded: bool) -> Part:
-        """What stands in parentheses."""
+        """What is in parentheses."""
         if self.take("(?i:"):
             opening, folded, look = "(?:", True, False
         elif self.take("(?:"):
@@ -185,7 +185,7 @@ class Reader(Cursor):
             if empty and inside.words and inside.uneven:  # at the beginning of a text Oniguruma finds others there
                 raise self.error(r"no \b or \B in a look-back that may take nothing or several characters")
             sure = empty and inside.sure
-            if sure and opening == "(?<!":  # Oniguruma looks no further, whatever stands within
+            if sure and opening == "(?<!":  # Oniguruma looks no further, whatever is within
                 text = NEVER
             return inside._replace(
                 text=text, empty=True, endless=False, tries=ONCE, chars=None, first=None, least=0, sure=sure,
@@ -194,7 +194,7 @@ class Reader(Cursor):
         return inside._replace(text=text, chars=None)
 
     def name(self) -> bool:
-        """Whether a group's name, `(?<name>`, stands here, which is then read."""
+        """Whether a group's name, `(?<name>`, is here, which is then read."""
         opening = "(?P<" if self.engine == CRATE and self.peek(4) == "(?P<" else "(?<"
         end = self.pattern.find(">", self.at)
         given = self.pattern[self.at + len(opening) : max(end, self.at)]

@@ -15,11 +15,11 @@ _WITHOUT_CASE = ("Lm", "Lo", "N", "Nd", "P", "S", "Z", "C", "Han")
 _CLASS_ESCAPES = {"s": "space", "d": "digit", "w": "word"}
 _FOLDED = {"s": "sS\u017f", "k": "kK\u212a"}
 SUPERSCRIPTS: Ranges = ((0xB2, 0xB3), (0xB9, 0xB9), (0xBC, 0xBE))
-"""What `\\w` matches in Oniguruma where it stands alone, but not within a set."""
+"""What `\\w` matches in Oniguruma where it is alone, but not within a set."""
 EVERY: Ranges = ((0, LAST),)
 NOT_A_LINE_FEED: Ranges = ((0, 9), (11, LAST))
 _QUALIFIERS = ("sc", "script", "gc", "generalcategory")
-"""What may stand before `=` in a property's name in the regex crate."""
+"""What may be before `=` in a property's name in the regex crate."""
 
 
 class PatternError(ValueError):
@@ -46,7 +46,7 @@ class Cursor:
         return self.pattern[self.at : self.at + size]
 
     def take(self, text: str) -> bool:
-        """Whether a text stands here, which is then read."""
+        """Whether a text is here, which is then read."""
         if not self.pattern.startswith(text, self.at):
             return False
         self.at += len(text)
@@ -121,7 +121,7 @@ class Cursor:
         return property_ranges(name)
 
     def set(self, folded: bool) -> Ranges:
-        """The code points of a set, with sets within it; && is the intersection of what stands on its sides."""
+        """The code points of a set, with sets within it; && is the intersection of what is on its sides."""
         self.at += 1
         self.sets += 1
         negated, whole = self.take("^"), None

@@ -2,7 +2,7 @@
 
 Oniguruma (tokenizers), fancy-regex (tiktoken) and Rust's regex crate know other characters than Python's engines, and
 write some things otherwise. `explicit` reads what tokenizer files use of their syntax and writes classes as sets of
-code points of Unicode 16.0, `(?i:` as sets of both cases, and anchors as what stands on their sides. What it does not
+code points of Unicode 16.0, `(?i:` as sets of both cases, and anchors as what is on their sides. What it does not
 know is refused, and so is what matches the empty text in a rank file, whose words are its matches (`check_pattern`).
 
 A text cannot make a search take longer than linear time. Patterns of which an engine that goes back could try too much

@@ -56,12 +56,12 @@ class AddedToken(NamedTuple):
     content: str
     id: int
     special: bool
-    normalized: bool  # looked for in the normalized text, by its normalized content
+    normalized: bool  # searched for in the normalized text, by its normalized content
     lstrip: bool
     rstrip: bool
     single_word: bool
     unsearched: bool = False  # never found in a text
-    printed_normalized: bool = False  # prints its normalized content, although it is not looked for by that
+    printed_normalized: bool = False  # prints its normalized content, although it is not searched for by that
 
 
 class Pipeline(Record, eq=False):
@@ -151,7 +151,7 @@ class Pipeline(Record, eq=False):
 
     @property
     def token_bytes(self) -> NDArray[np.uint8]:
-        """uint8[bytes]: the texts of all tokens behind each other."""
+        """uint8[bytes]: the texts of all tokens one after the other."""
         return self._flat_tokens[0]
 
     @property
@@ -208,12 +208,12 @@ class Pipeline(Record, eq=False):
 
     @property
     def add_bos(self) -> bool:
-        """Whether `add_special` puts anything in front."""
+        """Whether `add_special` puts anything before."""
         return self.single[:1] != (FIRST_TEXT,)
 
     @property
     def add_eos(self) -> bool:
-        """Whether `add_special` puts anything behind."""
+        """Whether `add_special` puts anything after."""
         return self.single[-1:] != (FIRST_TEXT,)
 
     @property
@@ -264,7 +264,7 @@ class Pipeline(Record, eq=False):
 
 
 def packed(texts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(bytes, offsets) of texts behind each other, read-only."""
+    """(bytes, offsets) of texts one after the other, read-only."""
     rows = list(texts)
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=offsets[1:])
@@ -274,7 +274,7 @@ def packed(texts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]
 
 
 def packed_texts(texts: Collection[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(bytes, offsets) of the UTF-8 of texts behind each other, read-only: cut at once where none has U+0000."""
+    """(bytes, offsets) of the UTF-8 of texts one after the other, read-only: cut at once where none has U+0000."""
     joined = np.frombuffer("\0".join(texts).encode(), np.uint8)
     ends = np.flatnonzero(joined == 0)
     if ends.size != len(texts) - 1:
@@ -291,7 +291,7 @@ def _rows(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
 
 
 def canonical(value: Any, without: set[str] | None = None) -> Iterable[bytes]:
-    """The bytes of a structure, each part behind its name and size, so that no two structures have the same."""
+    """The bytes of a structure, each part after its name and size, so that no two structures have the same."""
     if isinstance(value, np.ndarray):
         content = np.ascontiguousarray(value).astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
         yield f"{value.dtype.str} {len(content)}\n".encode()

@@ -25,13 +25,13 @@ BEHAVIORS = (ISOLATED, REMOVED, CONTIGUOUS, MERGED_WITH_PREVIOUS, MERGED_WITH_NE
 """What becomes of the matches of a pattern that words are cut by."""
 ALWAYS, FIRST, NEVER = "always", "first", "never"
 SCHEMES = (ALWAYS, FIRST, NEVER)
-"""When U+2581 is put in front of a piece."""
+"""When U+2581 is put before a piece."""
 BYTE_ALPHABET, SPACES, ESCAPES, TEXT, ID = "byte alphabet", "spaces", "escapes", "text", "id"
 """What a token of llama.cpp prints."""
 
 
 class Pattern(Record):
-    """What is looked for: a literal text, or a regular expression."""
+    """What is searched for: a literal text, or a regular expression."""
 
     text: str
     literal: bool = False
@@ -68,7 +68,7 @@ class Replace(Record):
 
 
 class Prepend(Record):
-    """A text in front of each piece that is not empty. Before an empty text, the first character counts as what the
+    """A text before each piece that is not empty. Before an empty text, the first character counts as what the
     document begins with."""
 
     text: str
@@ -89,7 +89,7 @@ class Squeeze(Record):
     """sentencepiece's normalizer: user-defined pieces, then the longest key of the character map, then spaces."""
 
     charsmap: NDArray[np.uint8]
-    prefix: bool  # a space in front, or behind with `suffix`
+    prefix: bool  # a space before, or after with `suffix`
     squeeze: bool  # leading, doubled and trailing spaces go
     escape: bool  # a space becomes U+2581
     suffix: bool
@@ -99,20 +99,20 @@ class Squeeze(Record):
 
 
 class ReadUtf8(Record):
-    """Bytes are read as code points, and what is no UTF-8 becomes U+FFFD. With `shortest`, each byte of an overlong
-    form is no UTF-8, too; without it, such a form is the code point that it stands for."""
+    """Bytes are read as code points, and what is invalid UTF-8 becomes U+FFFD. With `shortest`, each byte of an
+    overlong form is invalid UTF-8, too; without it, such a form is the code point that it stands for."""
 
     shortest: bool
 
 
 class PrependBehindSpecial(Record):
-    """A text in front of a piece that stands at the beginning or behind a special token."""
+    """A text before a piece that is at the beginning or after a special token."""
 
     text: str
 
 
 class BeginLines(Record):
-    """A text in front of each line that does not begin so."""
+    """A text before each line that does not begin so."""
 
     text: str
 
@@ -129,7 +129,7 @@ class SqueezeLlama(Record):
     """llama.cpp's normalizer of Unigram: user-defined tokens, the longest key of the character map, then spaces."""
 
     charsmap: NDArray[np.uint8]
-    prefix: bool  # a space in front, or behind with `suffix`
+    prefix: bool  # a space before, or after with `suffix`
     squeeze: bool  # spaces in a row are one; the text begins with one
     escape: bool  # a space becomes U+2581
     suffix: bool
@@ -140,7 +140,7 @@ class SqueezeLlama(Record):
 
 
 class PrefixSpace(Record):
-    """A space in front of a piece that does not begin with one."""
+    """A space before a piece that does not begin with one."""
 
 
 class Cut(Record):
@@ -165,14 +165,14 @@ class CutScripts(Record):
 
 class CutSomeScripts(CutScripts):
     """The same as kernels run it, in two stages: each knows the scripts from `first` on and below `stop`, and takes all
-    others for one. Behind each other they cut as CutScripts."""
+    others for one. After each other they cut as CutScripts."""
 
     first: int
     stop: int
 
 
 class Metaspace(Record):
-    """Spaces become `mark`, one is put in front by `scheme`, and `split` cuts in front of each."""
+    """Spaces become `mark`, one is put before by `scheme`, and `split` cuts before each."""
 
     mark: str
     scheme: str
@@ -189,12 +189,12 @@ class Chars(Record):
 
 
 class CutWhite(Record):
-    """Words are what stands between white space."""
+    """Words are what is between white space."""
 
 
 class BertWords(Record):
     """BERT's words: code points normalized one by one, words at white space, punctuation and ideographs, each with
-    U+2581 in front."""
+    U+2581 before."""
 
     lowercase: bool
     strip_accents: bool
@@ -211,7 +211,7 @@ class Kmers(Record):
 
 
 class PlamoSegments(Record):
-    """What is searched alone. PLaMo-2: all but a byte order mark in front. PLaMo-3 (`runs`): what stands around control
+    """What is searched alone. PLaMo-2: all but a byte order mark before. PLaMo-3 (`runs`): what is around control
     sequences and long runs of one character."""
 
     runs: bool
@@ -226,7 +226,7 @@ class JoinBytes(Record):
 
 
 class JoinFallback(Record):
-    """Runs of <0xXX> to text; U+FFFD a byte where the run is no UTF-8."""
+    """Runs of <0xXX> to text; U+FFFD a byte where the run is invalid UTF-8."""
 
 
 class Fuse(Record):
@@ -269,7 +269,7 @@ class Unsuffix(Record):
 
 
 class Ctc(Record):
-    """Equal neighbours are one, padding goes, the delimiter is a space."""
+    """Equal neighbors are one, padding goes, the delimiter is a space."""
 
     pad: str
     delimiter: str
@@ -297,7 +297,7 @@ class JoinRaw(Record):
 
 
 class JoinRawBetweenSpecial(JoinRaw):
-    """The same, but what stands between special tokens is read as UTF-8 by itself."""
+    """The same, but what is between special tokens is read as UTF-8 alone."""
 
 
 class JoinLlama(Record):
@@ -305,7 +305,7 @@ class JoinLlama(Record):
 
     prints: str  # BYTE_ALPHABET, SPACES (U+2581 is one), ESCAPES (of RWKV), TEXT or ID
     strip_first: bool  # a space that the text begins with goes
-    clean_spaces: bool  # spaces in front of punctuation and contractions go
+    clean_spaces: bool  # spaces before punctuation and contractions go
 
 
 Normalizer = (

@@ -31,7 +31,7 @@ STYLE: dict[Any, Any] = {
         ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK
     ),
 }
-"""Of figures made here: nothing behind them, so that they have the colour of the page."""
+"""Of figures made here: nothing after them, so that they have the color of the page."""
 
 
 def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
@@ -48,7 +48,7 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
 
 
 def _colours(axes: Axes, image: Any, **options: Any) -> None:
-    """A bar of colours, whose letters are like those of the axes."""
+    """A bar of colors, whose letters are like those of the axes."""
     bar, ink = axes.figure.colorbar(image, ax=axes, **options), axes.title.get_color()
     bar.ax.tick_params(colors=ink)
     bar.ax.yaxis.label.set_color(ink)
@@ -135,7 +135,7 @@ def _size(count: int) -> str:
 
 
 def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = None, slots: int = 65536) -> Axes:
-    """The first slots of a double array (or of the table named), 256 a row. A slot's colour shows how many bytes deep
+    """The first slots of a double array (or of the table named), 256 a row. A slot's color shows how many bytes deep
     in the trie its node is. Free slots are white. Of other tables: in use or free.
 
     ValueError where the vocabulary has no such table.
@@ -183,7 +183,7 @@ def compression(
     *,
     title: str = "Bytes a token",
 ) -> Axes:
-    """What `bytes_per_token` gives, as a coloured table: more bytes a token are fewer tokens for the same text."""
+    """What `bytes_per_token` gives, as a colored table: more bytes a token are fewer tokens for the same text."""
     languages, names, rates = table
     axes = _axes(ax, 1.6 + 0.9 * len(names), 0.9 + 0.24 * len(languages))
     most = 2 * float(np.nanmedian(rates))  # an unknown token for a whole sentence must not hide the others

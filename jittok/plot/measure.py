@@ -1,4 +1,4 @@
-"""The numbers behind the plots, with NumPy alone."""
+"""The numbers after the plots, with NumPy alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SPECIAL, BYTE = 1 | 8 | 16, 32
 """Attribute bits of tokens that stand for no text of their own."""
 LETTERS = ("LETTER", "SYLLABLE", "IDEOGRAPH")
-"""One of these stands in the name of a character whose name begins with its script."""
+"""One of these is in the name of a character whose name begins with its script."""
 KNUTH, IN_LINE = 0x9E3779B97F4A7C15, 4
 """What the pair table multiplies its keys with; slots of a line."""
 

@@ -2,7 +2,7 @@
 
 The patterns are Perl-like: alternatives in order, greedy repetition. Such a pattern is a list of threads in order of
 preference. The subset construction over *ordered* lists makes it deterministic (leftmost-first, as in Cox, "Regular
-Expression Matching: the Virtual Machine Approach", 2009). A thread that reaches the end removes all threads behind it.
+Expression Matching: the Virtual Machine Approach", 2009). A thread that reaches the end removes all threads after it.
 A thread before it may still replace its match by a longer one. So one pass, without backtracking, gives the match that
 a backtracking engine finds.
 
@@ -37,7 +37,7 @@ _ESCAPES = re.compile(r"\\(?:u(?!00)([0-9a-fA-F]{4})|U(?!000000)([0-9a-fA-F]{8})
 DEAD, START = 0, 1
 MOST_STATES = 1 << 14
 MOST_CLASSES = 256
-"""Those that a byte has room for."""
+"""Those that a byte has capacity for."""
 MOST_MEMBERS = 1 << 22
 """Borders of sets, times sets: 40 million bytes while classes are found. Patterns of models have up to 100,000."""
 MOST_VISITS = 1 << 20
@@ -119,7 +119,7 @@ class Nodes:
         return self.sets.setdefault(complement(found, self.size - 1) if negated else found, len(self.sets))
 
     def sequence(self, items: Any, following: int) -> int:
-        """The node that parsed items begin with, one behind the other; `following` stands behind them."""
+        """The node that parsed items begin with, one after the other; `following` is after them."""
         for operator, argument in reversed(list(items)):
             following = self.part(operator, argument, following)
         return following
@@ -167,7 +167,7 @@ class Nodes:
             raise ValueError("only a look-ahead of one character is covered")
         within = self._looks_within(body)
         if direction == 1 and not negated and within is not None and len(within) <= 1:
-            return self.sequence(body, following)  # what `\b` is written as: it takes nothing by itself
+            return self.sequence(body, following)  # what `\b` is written as: it takes nothing alone
         return self.add("mark", self.mark(direction > 0, body), negated, following)
 
     def _single(self, body: Any) -> Ranges | None:

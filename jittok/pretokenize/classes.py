@@ -53,7 +53,7 @@ def shared_rows(rows: NDArray[_Value]) -> tuple[NDArray[np.int64], NDArray[_Valu
     multiple."""
     rows = np.ascontiguousarray(rows)
     words = rows.view(np.uint64)
-    # most rows are equal to the one in front, so only the first of such a run is looked up
+    # most rows are equal to the one before, so only the first of such a run is looked up
     begins = np.flatnonzero(np.append(True, (words[1:] != words[:-1]).any(axis=1)))
     known: dict[bytes, int] = {}
     numbers = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows[begins]], np.int64)

@@ -1,7 +1,7 @@
 """An automaton of matches as a machine that cuts: one pass over the text, no going back.
 
-A matcher (`automaton.py`) finds the end of one match; where it ends, the matcher starts anew, so it reads again what it
-had read ahead. The cutter knows beforehand what reading again would find: beside the run that stands, it carries the
+A matcher (`automaton.py`) finds the end of one match; where it ends, the matcher starts again, so it reads again what
+it had read ahead. The cutter knows beforehand what reading again would find: beside the run that is, it carries the
 run that would have started at that one's last match, and so on. A *configuration* is such a chain:
 
     (state, in a gap?, characters read, where its last match ends, the configuration that would start there)

@@ -9,7 +9,7 @@ pattern on one of three engines. The engine is a part of its meaning:
     wide        std::wregex on the code points, white space above U+007F folded into U+000B
     custom:x    a splitter written by hand, in place of a pattern that it knows by its text (see `handwritten`)
 
-The patterns and engines of all pre types stand in their records (`records`). Source: llama.cpp, `llm_tokenizer_bpe`
+The patterns and engines of all pre types are in their records (`records`). Source: llama.cpp, `llm_tokenizer_bpe`
 and `unicode_regex_split`.
 """
 
@@ -65,7 +65,7 @@ class Piece(NamedTuple):
 def collapsed_pattern(pattern: str) -> bytes:
     """The pattern as Python's regular expression over collapsed bytes.
 
-    Each \\p{..} becomes a set, or part of the set that it stands in; \\s and \\d are ASCII for bytes patterns.
+    Each \\p{..} becomes a set, or part of the set that it is in; \\s and \\d are ASCII for bytes patterns.
     """
     out, at, inside = "", 0, False
     while at < len(pattern):

@@ -9,7 +9,7 @@ from jittok.pretokenize.splitters.llama3 import PREFIX, SUFFIX, WITHOUT
 from jittok.unicode.tables import LETTER, MARK
 
 GENERAL, GPT2, LLAMA3, LINES, MARKED = 0, 1, 2, 3, 4
-"""MARKED: words stand behind each other with marks, see `splitters.marks`; no pre type has it."""
+"""MARKED: words are one after the other with marks, see `splitters.marks`; no pre type has it."""
 SPLITTERS = {"gpt2": GPT2, "llama3": LLAMA3, "lines": LINES}
 CONTRACTIONS = {"prefix": PREFIX, "suffix": SUFFIX, "without": WITHOUT}
 

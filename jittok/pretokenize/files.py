@@ -58,8 +58,8 @@ class Family:
         self.name, self.group, self.contractions = name, group, contractions | FOLDED if folded else contractions
         self.marks, self.cased = marks, cased
         self.ends = ends
-        """White space that ends a text is one word, which the splitter cuts behind its last line feed: ids are the same
-        unless a token goes on behind it (`crosses`)."""
+        """White space that ends a text is one word, which the splitter cuts after its last line feed: ids are the same
+        unless a token goes on after it (`crosses`)."""
 
     def classes(self) -> CharacterClasses:
         """Its table of characters."""
@@ -128,17 +128,17 @@ def family_of(stages: tuple[Splitter, ...]) -> Family | None:
 
 
 _CROSSING = re.compile(rb"[\r\n][\t\v\f\x1c-\x20\xc2\xe1-\xe3][^\r\n]*\Z")
-"""The bytes behind the line end are those that white space begins with, so other characters may count, too."""
+"""The bytes after the line end are those that white space begins with, so other characters may count, too."""
 
 
 def crosses(tokens: Iterable[bytes]) -> bool:
-    """Whether a token may go on with white space behind its last line feed or carriage return. If none does, no merge
+    """Whether a token may continue with white space after its last line feed or carriage return. If none does, no merge
     reaches across this place, and white space may as well be cut there."""
     return any(map(_CROSSING.search, tokens))
 
 
 def _without_spelling(stages: tuple[Splitter, ...]) -> tuple[Splitter, ...]:
-    """The stages without a SpellBytes that stands last: the model sees bytes in any case."""
+    """The stages without a SpellBytes that is last: the model sees bytes in any case."""
     return stages[:-1] if stages and isinstance(stages[-1], SpellBytes) else stages
 
 

@@ -71,7 +71,7 @@ def _contraction(c: _Points, k: int, fold: Callable[[int], int]) -> int:
 def _space_end(c: _Points, f: _Flags, k: int, *, after_newline: bool) -> int:
     """End of the part that begins with white space at k; k if there is none.
 
-    It ends behind the last newline of the run, if asked for; else it leaves one character for what follows.
+    It ends after the last newline of the run, if asked for; else it leaves one character for what follows.
     """
     end = _run_end(f, k, WHITESPACE)
     newlines = [i for i in range(k, end) if c[i] in (NEWLINE, RETURN)]
@@ -100,7 +100,7 @@ def gpt2(c: _Points, f: _Flags) -> Iterator[int]:
 
 
 def _llama_like(c: _Points, f: _Flags, digits: int, word: int) -> Iterator[int]:
-    """Words of the classes `word`, with one character of anything but numbers and newlines in front; numbers apart."""
+    """Words of the classes `word`, with one character of anything but numbers and newlines before; numbers apart."""
     k = 0
     while k < len(c):
         start, first = k, k + (c[k] == SPACE_BYTE)
@@ -124,12 +124,12 @@ def llama3(c: _Points, f: _Flags) -> Iterator[int]:
 
 
 def qwen2(c: _Points, f: _Flags) -> Iterator[int]:
-    """Each number by itself."""
+    """Each number alone."""
     return _llama_like(c, f, 1, LETTER)
 
 
 def qwen35(c: _Points, f: _Flags) -> Iterator[int]:
-    """Each number by itself, marks belong to words."""
+    """Each number alone, marks belong to words."""
     return _llama_like(c, f, 1, LETTER | MARK)
 
 
@@ -166,7 +166,7 @@ def kimi_k2(c: _Points, f: _Flags) -> Iterator[int]:
 
 
 def digit_groups(c: _Points, f: _Flags) -> Iterator[int]:
-    """Runs of numbers in threes counted from the right; the first group has what stood in front of it as well."""
+    """Runs of numbers in threes counted from the right; the first group has what was before it as well."""
     k, done = 0, 0
     while k < len(c):
         end = _run_end(f, k, NUMBER)
@@ -187,7 +187,7 @@ def newlines(c: _Points, _f: _Flags) -> Iterator[int]:
 
 
 def metaspace(c: _Points, _f: _Flags) -> Iterator[int]:
-    """In front of each U+2581, as Hugging Face's splitter of that name does it."""
+    """Before each U+2581, as Hugging Face's splitter of that name does it."""
     for k in range(1, len(c) + 1):
         if k == len(c) or c[k] == SPACE_MARK_CODE:
             yield k

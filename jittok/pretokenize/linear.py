@@ -1,6 +1,6 @@
 """Whether looking for a pattern takes time in proportion to the text, decided from its automaton.
 
-A search reads on behind its last match as long as a longer one may come. When none comes it begins again where the
+A search reads on after its last match as long as a longer one may come. When none comes it begins again where the
 match ended, and reads the same again. That costs more than linear time only if searches that began at more and more
 places wait together. For this there must be a text that leads from the beginning to a state, and from that state back
 to itself without a match on the way. Such a text, repeated, is waited on from each of its places.

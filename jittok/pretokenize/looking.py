@@ -2,9 +2,9 @@
 places of a text beforehand.
 
 A look-ahead is read from the text's end to its beginning. The state is the set of nodes from which its body matches the
-text behind the place. A look-back is read forwards: the state is the set of nodes that are reached from any place
+text after the place. A look-back is read forwards: the state is the set of nodes that are reached from any place
 before. Look-arounds within others come first. The pattern itself is then an automaton whose symbols are a character's
-class, and what the look-arounds say of the place in front of it.
+class, and what the look-arounds say of the place before it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_LOOKS = 16
 MOST_NODES = 400
 """Nodes of a pattern with look-arounds: each may be looked at for each character of a text."""
 MOST_SAYINGS = 16
-"""What look-arounds that stand in no other may say together: the automaton has so many times more symbols."""
+"""What look-arounds that are in no other may say together: the automaton has so many times more symbols."""
 MOST_SYMBOLS = 1 << 16
 """Symbols, as `matching` has two bytes for one."""
 MOST_KNOWN = 1 << 12
@@ -70,7 +70,7 @@ class Pass:
                 bits[place] |= self.bit
 
     def _ahead(self, behind: int, symbol: int, bits: int) -> tuple[bool, int]:
-        """(whether the body matches from here, nodes from which the rest does: a bit each, of those that stand behind a
+        """(whether the body matches from here, nodes from which the rest does: a bit each, of those that are after a
         character; as in `behind` for the place after the next character)."""
         sets, end = self.rows[symbol], symbol == len(self.rows) - 1
         now = last = 0
@@ -91,7 +91,7 @@ class Pass:
             last = now
 
     def _back(self, waiting: frozenset[int], symbol: int, bits: int) -> tuple[bool, frozenset[int]]:
-        """(whether a match of the body ends here, nodes that are reached behind the next character)."""
+        """(whether a match of the body ends here, nodes that are reached after the next character)."""
         sets, end = self.rows[symbol], symbol == len(self.rows) - 1
         holds, after, seen, stack = False, set[int](), set[int](), [*waiting, self.look.first]
         while stack:
@@ -113,7 +113,7 @@ class Pass:
 
 
 def _reached(nodes: list[tuple[Any, ...]], first: int) -> list[int]:
-    """The nodes that can be reached from one, those first that were made first: what stands behind comes before."""
+    """The nodes that can be reached from one, those first that were made first: what is after comes before."""
     seen, stack = set[int](), [first]
     while stack:
         number = stack.pop()

@@ -1,8 +1,8 @@
-"""Any chain of splitter stages as what `splitters.marks` needs: stages over characters, those over bytes behind them,
+"""Any chain of splitter stages as what `splitters.marks` needs: stages over characters, those over bytes after them,
 and which characters are dropped.
 
 If a stage drops exactly the characters of a set, a piece is dropped if its first character is of that set, whatever the
-stages behind it cut. Merged pieces of a pattern of one character are the matches of another pattern. Any other stage
+stages after it cut. Merged pieces of a pattern of one character are the matches of another pattern. Any other stage
 that does more than cut its matches out says how it behaves.
 """
 
@@ -140,7 +140,7 @@ def _kind(stage: _Compiled) -> int:
 
 
 def compile_stage(stage: Splitter, apart: bool) -> _Compiled | None:
-    """One stage; None where it is not covered. apart: whether pieces are cut over bytes behind it, which may cut what
+    """One stage; None where it is not covered. apart: whether pieces are cut over bytes after it, which may cut what
     is dropped in two."""
     if isinstance(stage, Chars):
         whole = automaton_of(_EVERYTHING)

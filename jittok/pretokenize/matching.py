@@ -1,6 +1,6 @@
 """An automaton that finds its matches in a text, in plain Python: for patterns that others could take for ever with.
 
-A search that has read on behind its last match, in vain, would be read again by the searches from the next places. So
+A search that has read on after its last match, in vain, would be read again by the searches from the next places. So
 it is remembered where it was in which state: a later one that comes there ends too. (Reps 1998, "Maximal munch"
 tokenization in linear time.) Only states that a search may come back to while it waits are remembered. It
 goes through others once, so they cost at most a constant for each place.
@@ -68,7 +68,7 @@ def remembered(found: Looking) -> tuple[int, ...]:
 
 
 class Match:
-    """Where a match stands."""
+    """Where a match is."""
 
     def __init__(self, start: int, stop: int) -> None:
         self._span = start, stop
@@ -91,8 +91,8 @@ class Matching:
         self._end = found.rows.shape[1] // sayings - 1
 
     def finditer(self, text: str) -> Iterator[Match]:
-        """The matches from the left. An empty match right behind another match does not count. Then the search goes on
-        behind the next character, as in Oniguruma when tokenizers calls it."""
+        """The matches from the left. An empty match right after another match does not count. Then the search goes on
+        after the next character, as in Oniguruma when tokenizers calls it."""
         symbols = self._symbols(text)
         at, last, failed = 0, -1, dict[int, bytearray]()
         while at <= len(text):

@@ -143,8 +143,8 @@ def looks_of(machines: list[Machine | None], members: NDArray[np.uint8]) -> Look
 
 def _narrow(part: Part, kinds: NDArray[np.int64], looks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(rows as `Looks` has them, but for where they begin; the place in a row of each class and saying). kinds: the
-    part's own class of each class, and of the end, in front of which continuation bytes go; looks: how many bits
-    those of remembered states stand behind."""
+    part's own class of each class, and of the end, before which continuation bytes go; looks: how many bits
+    those of remembered states are after."""
     states, said = part.rows.shape[0], np.arange(part.said)
     symbols = [(kind * part.said + said) for kind in kinds.tolist()]
     stays = np.repeat(np.arange(states)[:, None] << 1, part.said, axis=1)

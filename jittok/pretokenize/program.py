@@ -106,7 +106,7 @@ def stages_of_patterns(patterns: Sequence[tuple[str, str]]) -> list[Stage]:
 
 
 def splitter_from(stages: list[Stage]) -> Splitter:
-    """The arrays of stages. ValueError for more classes or stages than there is room for."""
+    """The arrays of stages. ValueError for more classes or stages than there is capacity for."""
     starts, joint, members = _join([runs for _, _, runs in stages])
     ascii_ = joint[np.searchsorted(starts, np.arange(128), "right") - 1]
     looks = looks_of([each if isinstance(each, Machine) else None for _, each, _ in stages], members)
@@ -135,12 +135,12 @@ def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]
     if simple is not None:
         return _Compiled(simple[0], table, columns, sure, simple[1], False)
     begins = rows[START, :-1] != DEAD
-    # many places begin a match: cut in one pass; few do: look for those
+    # many places begin a match: cut in one pass; few do: search for those
     cutter = build_cutter(rows) if begins[ascii_].sum() >= MANY else None
     if cutter is not None:
         return _Compiled(CUTTER, *_pair_table(cutter), cutter.sure, begins, False)
     space, letters = ascii_[ord(" ")], ascii_[[ord(c) for c in string.ascii_letters]]
-    behind = rows[rows[START, space] >> 1]  # of a space; a letter behind the text's end is none of it: no match there
+    behind = rows[rows[START, space] >> 1]  # of a space; a letter after the text's end is none of it: no match there
     apart = not begins[letters].any() and not behind[letters].any() and not behind[-1] & MATCHED
     return _Compiled(MATCHER, _matcher(rows), columns, sure, begins, bool(apart))
 

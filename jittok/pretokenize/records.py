@@ -8,7 +8,7 @@ A record:
     family          the fast splitter that cuts in the same places, with its settings (see `Family`); most have none
     newlines_whole  a word of newlines that is a token is that token
     always_bos      BOS is added whatever the file says
-    begin_lines     U+2581 stands in front of each line, if it does not begin so
+    begin_lines     U+2581 is before each line, if it does not begin so
     names           the strings of tokenizer.ggml.pre that lead here, each with
                     since             the first release of llama.cpp that knows it; without it, all do
                     sets              the fields of `Vocab` that llama.cpp sets for it
@@ -106,7 +106,7 @@ def families() -> dict[tuple[tuple[str, str], ...], Family]:
 def pre_names() -> dict[str, dict[str, Any]]:
     """tokenizer.ggml.pre -> {"pre_type": number, "pre_type_name": name, "sets": flags, ..}, "" when the key is absent.
 
-    What else a name says stands beside these (see above).
+    What else a name says is next to these (see above).
     """
     return {
         name: {"pre_type": pre.number, "pre_type_name": pre.name, "sets": {}, **entry}

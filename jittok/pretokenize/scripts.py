@@ -1,5 +1,5 @@
 """Words of one script each as automata. There are more scripts than a kernel has classes for, so two automata cut one
-behind the other, and each tells half of the scripts apart. Where the script changes, one of the two knows the new one
+after the other, and each tells half of the scripts apart. Where the script changes, one of the two knows the new one
 or the one before, and cuts. Neither cuts anywhere else."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def halves() -> tuple[CutSomeScripts, CutSomeScripts]:
 
 
 def automaton_of_scripts(stage: CutSomeScripts) -> Automaton:
-    """Its matches are the words: characters of one script, and of any behind them. What is no match is dropped."""
+    """Its matches are the words: characters of one script, and of any after them. What is no match is dropped."""
     starts, numbers = scripts()
     inside = (numbers >= stage.first) & (numbers < stage.stop)
     classes = np.where(inside, numbers.astype(np.int64) - stage.first + OTHER + 1, OTHER)

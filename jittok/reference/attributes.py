@@ -73,7 +73,7 @@ SIZES = (
 
 
 class Loaded(NamedTuple):
-    """What llama.cpp holds behind loading."""
+    """What llama.cpp holds after loading."""
 
     ids: dict[str, int]  # -1: none
     attributes: list[int]
@@ -166,7 +166,7 @@ def _strips(token_of: Mapping[bytes, int], bits: list[int], pre: str, name: str,
 def map_order(texts: Sequence[bytes]) -> Iterator[bytes]:
     """The texts in the order of libstdc++'s std::unordered_map<std::string, ...> that they were inserted to in turn.
 
-    One linked list holds all nodes. A bucket knows the node in front of its first one (None: the list's head).
+    One linked list holds all nodes. A bucket knows the node before its first one (None: the list's head).
     """
     behind: dict[bytes | None, bytes | None] = {None: None}
     front: dict[int, bytes | None] = {}

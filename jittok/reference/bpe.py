@@ -1,4 +1,4 @@
-"""BPE ("gpt2", "gemma4") on one word: merges of neighbours by rank, then single bytes for what is no token."""
+"""BPE ("gpt2", "gemma4") on one word: merges of neighbors by rank, then single bytes for what is no token."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def detokenize(
 
 
 def token_to_piece(vocab: Vocab, token: int, *, lstrip: int = 0, special: bool = False) -> bytes:
-    """What one token prints, less up to `lstrip` spaces in front. InvalidToken: an id outside the vocabulary.
+    """What one token prints, less up to `lstrip` spaces before. InvalidToken: an id outside the vocabulary.
 
     special: control and unknown tokens print their text. Source: llama.cpp, `llama_vocab::impl::token_to_piece`.
     """
@@ -93,7 +93,7 @@ def decode_bytes(text: bytes, shortest: bool = True) -> bytes:
 
 
 def strtol16(text: bytes) -> int:
-    """C's strtol(text, 16): blanks, a sign and 0x may stand in front, what is no digit ends it."""
+    """C's strtol(text, 16): blanks, a sign and 0x may be before, what is no digit ends it."""
     sign, digits = _STRTOL.match(text).groups()  # type: ignore[union-attr]  # it matches the empty text too
     return (-1 if sign == b"-" else 1) * int(digits or b"0", 16)
 

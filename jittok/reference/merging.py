@@ -1,4 +1,4 @@
-"""Merging neighbours by priority, which SPM and BPE share: a linked list of symbols and a queue of pairs.
+"""Merging neighbors by priority, which SPM and BPE share: a linked list of symbols and a queue of pairs.
 
 An entry of the queue goes stale when one of its sides is merged into another pair first; that is found out when it is
 popped. The left side keeps its start and the right side its place while both live, so "unchanged" is "as long as
@@ -44,7 +44,7 @@ class Symbols:
         return self.text[self.start[i] : self.start[i] + self.n[i]]
 
     def merge(self, left: int, right: int) -> None:
-        """Give the bytes of `right` to `left`. The links of `right` stay as they are: nobody reads them."""
+        """Give the bytes of `right` to `left`. The links of `right` stay as they are: no one reads them."""
         self.n[left] += self.n[right]
         self.n[right] = 0
         self.next[left] = self.next[right]
@@ -69,7 +69,7 @@ Observe = Callable[[str, Pair, Symbols], None]
 def merge_pairs(
     text: bytes, priority: Callable[[bytes, bytes], float | None], observe: Observe | None = None
 ) -> Symbols:
-    """The symbols when no neighbours can be merged any more.
+    """The symbols when no neighbors can be merged any more.
 
     priority(left, right): None if the two are never merged. Source: llama.cpp, `llm_tokenizer_spm_session::tokenize`,
     `llm_tokenizer_bpe_session::tokenize`.

@@ -23,7 +23,7 @@ def nfc(source: Mapped) -> Mapped:
 
 
 def stretches(source: Mapped) -> list[list[Point]]:
-    """The code points of a text, cut where what stands in front and behind cannot change each other."""
+    """The code points of a text, cut where what is before and after cannot change each other."""
     found: list[list[Point]] = []
     for point in decode(source.text):
         if not found or begins_anew(point[0]):
@@ -49,7 +49,7 @@ def ordered(points: list[int]) -> list[int]:
 def composed(points: list[int]) -> list[int]:
     """Each mark, and each second half of a pair, with the last starter if nothing between them blocks it."""
     out: list[int] = []
-    starter, last = -1, -1  # place of the last starter; class of what was left behind it, -1 for nothing
+    starter, last = -1, -1  # place of the last starter; class of what was left after it, -1 for nothing
     for c in points:
         own = combining_class(c)
         if starter >= 0 and (last == -1 or last < own):

@@ -60,9 +60,9 @@ def tokens(vocab: Vocab, segment: Mapped) -> Iterator[Token]:
 
 
 def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
-    """The stretches of code points that are searched one by one, each with where it stands. None is empty.
+    """The stretches of code points that are searched one by one, each with where it is. None is empty.
 
-    PLaMo-2 drops a byte order mark in front.
+    PLaMo-2 drops a byte order mark before.
     """
     how = step_of(vocab, PlamoSegments)
     text = list(decode(fragment.text, how.shortest))
@@ -86,7 +86,7 @@ def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
 
 
 def _around_controls(points: list[int]) -> Iterator[int]:
-    """The places around <|plamo:body|>; the body is as long as it can be, and there is none if |> is not behind it."""
+    """The places around <|plamo:body|>; the body is as long as it can be, and there is none if |> is not after it."""
     i = 0
     while i < len(points):
         if points[i : i + len(OPENED)] == OPENED:

@@ -52,7 +52,7 @@ def tables(vocab: Vocab) -> tuple[dict[bytes, int], frozenset[bytes]]:
 
 
 def unescape(text: bytes) -> bytes:
-    """The bytes that a token stands for: \\t \\n \\r \\xHH, any other byte behind a backslash as it is.
+    """The bytes that a token stands for: \\t \\n \\r \\xHH, any other byte after a backslash as it is.
 
     Nothing is checked: digits of \\x may be any bytes, an escape that is cut short gives nothing.
     Source: llama.cpp, `llama_unescape_rwkv_token`.

@@ -21,13 +21,13 @@ class Fragment(NamedTuple):
 
 
 Observe = Callable[[int, list[Fragment]], None]
-"""Called with each special token that was looked for, and the fragments then."""
+"""Called with each special token that was searched for, and the fragments then."""
 
 
 def partition(vocab: Vocab, text: bytes, parse_special: bool, observe: Observe | None = None) -> list[Fragment]:
     """The fragments of a text in order; no text is empty. Blanks that a token strips belong to none.
 
-    parse_special: look for control and unknown tokens too. Source: llama.cpp, `tokenizer_st_partition`.
+    parse_special: search for control and unknown tokens too. Source: llama.cpp, `tokenizer_st_partition`.
     """
     fragments = [Fragment(None, 0, len(text))] if text else []
     for token in vocab.special_tokens.tolist():

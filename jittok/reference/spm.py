@@ -1,4 +1,4 @@
-"""SPM ("llama"): merges of neighbours by the score of what they make, then single bytes for what is no token."""
+"""SPM ("llama"): merges of neighbors by the score of what they make, then single bytes for what is no token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tokens(vocab: Vocab, text: Mapped) -> Iterator[Token]:
 
 
 def merge(vocab: Vocab, text: bytes, observe: Observe | None = None) -> Symbols:
-    """The symbols when no two neighbours make a token any more: highest score first, then the leftmost."""
+    """The symbols when no two neighbors make a token any more: highest score first, then the leftmost."""
     ids, score = vocab.ids, scores(vocab)
 
     def priority(left: bytes, right: bytes) -> float | None:

@@ -30,8 +30,8 @@ MODELS: dict[type, Callable[[Vocab, Mapped], Iterator[Token]]] = {
 def tokenize(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
     """The ids of a text. Raises EncodingFailed where llama.cpp dies, UnsupportedVocab for type "none".
 
-    add_special: put BOS, EOS or SEP around it, as the vocabulary has it; parse_special: look for special tokens in the
-    text. Source: llama.cpp, `llama_vocab::impl::tokenize`.
+    add_special: put BOS, EOS or SEP around it, as the vocabulary has it; parse_special: search for special tokens in
+    the text. Source: llama.cpp, `llama_vocab::impl::tokenize`.
     """
     return [token.id for token in tokens(vocab, text, add_special=add_special, parse_special=parse_special)]
 
@@ -73,7 +73,7 @@ def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Tok
 
 
 def around(vocab: Vocab) -> tuple[int, int]:
-    """The ids in front of and behind a text with `add_special`, NO_TOKEN for none.
+    """The ids before and after a text with `add_special`, NO_TOKEN for none.
 
     EncodingFailed: the vocabulary does not have the one that it wants to add.
     """

@@ -1,4 +1,4 @@
-"""Training of byte-level BPE, step by step: words, pairs counted anew each time, the best one merged.
+"""Training of byte-level BPE, step by step: words, pairs counted again each time, the best one merged.
 
 Source: Hugging Face tokenizers, `BpeTrainer` (counts in Python's integers); words are llama.cpp's.
 """

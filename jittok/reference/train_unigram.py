@@ -30,7 +30,7 @@ UNKNOWN = -1
 def seed_scores(sentences: Sequence[str], valid: Callable[[str], bool], longest: int = 16) -> list[tuple[str, float]]:
     """Texts of two characters or more that at least two different bytes follow, best first: (text, count * length).
 
-    Sentences stand behind each other as UTF-8, a NUL behind each. Where the last one ends, what ends a sentence goes on
+    Sentences are one after the other as UTF-8, a NUL after each. Where the last one ends, what ends a sentence goes on
     in more than one way (a text, or nothing): such a text gets the number of sentences it ends on top.
     """
     counts: Counter[str] = Counter()
@@ -64,7 +64,7 @@ def seeds(sentences: Sequence[str], valid: Callable[[str], bool], longest: int =
 
 
 def edges_of(word: str, ids: Mapping[str, int], longest: int) -> list[Edge]:
-    """Pieces of a word by where they begin, shorter ones first; an unknown edge behind them where no character is."""
+    """Pieces of a word by where they begin, shorter ones first; an unknown edge after them where no character is."""
     found = []
     for begin in range(len(word)):
         ends = [end for end in range(begin + 1, min(begin + longest, len(word)) + 1) if word[begin:end] in ids]

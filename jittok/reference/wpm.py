@@ -53,7 +53,7 @@ def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
 
 
 def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
-    """The words, each with U+2581 in front. EncodingFailed: a code point above U+10FFFF.
+    """The words, each with U+2581 before. EncodingFailed: a code point above U+10FFFF.
 
     Source: llama.cpp, `preprocess`.
     """
@@ -79,7 +79,7 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
 
 
 def is_dropped(vocab: Vocab, c: int) -> bool:
-    """Whether a code point that is no white space leaves no trace: its neighbours then touch."""
+    """Whether a code point that is no white space leaves no trace: its neighbors then touch."""
     gone = CONTROL | MARK if step_of(vocab, BertWords).strip_accents else CONTROL
     return c in (0, REPLACEMENT) or bool(flags(c) & gone)
 

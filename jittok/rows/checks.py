@@ -1,6 +1,6 @@
 """Memory that others hand in: what is checked before a raw load may follow it, and what is copied.
 
-The law: nothing unproven reaches a raw load. Places of rows are copied to memory that nobody else can change, and then
+The law: nothing unproven reaches a raw load. Places of rows are copied to memory that no one else can change, and then
 checked once (`proven`). Texts that somebody else may still write to are copied before a kernel reads them
 (`inputs.Documents.own`), as many kernels read a text twice; ids are checked by the kernel that uses them.
 """
@@ -16,12 +16,12 @@ from jittok.errors import InWords, MalformedArray
 
 
 def own(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy that nobody can change, whatever its flags are set to: its memory is that of a bytes object."""
+    """A copy that no one can change, whatever its flags are set to: its memory is that of a bytes object."""
     return np.frombuffer(array.tobytes(), array.dtype)
 
 
 def is_held(array: Any) -> bool:
-    """Whether nobody can change the memory of an array, as it is that of a bytes object."""
+    """Whether no one can change the memory of an array, as it is that of a bytes object."""
     while isinstance(array, np.ndarray):
         array = array.base
     if isinstance(array, memoryview):

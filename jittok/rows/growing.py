@@ -1,4 +1,4 @@
-"""An array that parts are put behind one another in, without twice their memory at the end."""
+"""An array that parts are put after one another in, without twice their memory at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SPARE = 16
-"""An array that has to grow gets room for one part in so many more than it needs."""
+"""An array that has to grow gets capacity for one part in so many more than it needs."""
 
 
 class Growing:
@@ -23,7 +23,7 @@ class Growing:
         self._array = np.empty(0, dtype)
 
     def add(self, part: NDArray[Any]) -> None:
-        """Put the elements of a part, of this dtype and of one dimension, behind those that are there."""
+        """Put the elements of a part, of this dtype and of one dimension, after those that are there."""
         if self.size == 0:
             self._only = part
         else:
@@ -31,7 +31,7 @@ class Growing:
                 self._array = np.empty(self.size + part.size, part.dtype)
                 self._array[: self.size] = self._only
                 self._only = None
-            if self._array.size < self.size + part.size:  # in place where the system can: nobody else has seen it
+            if self._array.size < self.size + part.size:  # in place where the system can: no one else has seen it
                 self._array.resize((self.size + part.size) * (SPARE + 1) // SPARE, refcheck=False)
             self._array[self.size : self.size + part.size] = part
         self.size += part.size

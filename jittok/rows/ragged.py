@@ -1,4 +1,4 @@
-"""Texts behind each other in one byte buffer, and what all rows over flat arrays are checked for. NumPy alone."""
+"""Texts one after the other in one byte buffer, and what all rows over flat arrays are checked for. NumPy alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fixed(array: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
 
 def fixed_offsets(offsets: ArrayLike, size: int, of: str) -> NDArray[np.int64]:
     """Offsets of rows over `size` elements: n + 1 of them, from 0 to `size`, never falling."""
-    checked = own(fixed(offsets, np.int64, "offsets"))  # what is checked here stays so: nobody can write to it
+    checked = own(fixed(offsets, np.int64, "offsets"))  # what is checked here stays so: no one can write to it
     if checked.size == 0:
         raise ValueError("offsets: found none, expected one more than there are rows")
     if checked[0] != 0 or checked[-1] != size:
@@ -77,7 +77,7 @@ def row_number(row: int, count: int) -> int:
 
 
 class Ragged:
-    """Texts behind each other in one byte buffer.
+    """Texts one after the other in one byte buffer.
 
     `data`: uint8[bytes]; `offsets`: int64[n + 1], text i is data[offsets[i]:offsets[i + 1]]. The data become a
     read-only view, which whoever encodes copies in pieces; the offsets are copied, and can never be written to.

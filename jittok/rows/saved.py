@@ -22,7 +22,7 @@ def is_saved(folder: Path) -> bool:
 
 
 def check_free(given: str | os.PathLike[str], what: str) -> Path:
-    """The folder to write, behind links. FileExistsError for anything but a free name or an earlier TokenArray."""
+    """The folder to write, after links. FileExistsError for anything but a free name or an earlier TokenArray."""
     target = Path(os.path.realpath(given))
     if target.exists() and not is_saved(target):
         raise FileExistsError(f"{given}: found something else than {what}, expected a free name")
@@ -48,7 +48,7 @@ def read_array(path: Path) -> NDArray[Any]:
 
 
 def put_in_place(part: Path, target: Path) -> None:
-    """Rename a finished directory to its name. What stood there goes only when the new one is in its place."""
+    """Rename a finished directory to its name. What was there goes only when the new one is in its place."""
     import shutil
 
     if not target.exists():
@@ -61,5 +61,5 @@ def put_in_place(part: Path, target: Path) -> None:
 
 
 def beside(target: Path) -> Path:
-    """A hidden name that nobody has, in the same folder, so that a rename moves no data."""
+    """A hidden name that no one has, in the same folder, so that a rename moves no data."""
     return target.with_name(f".{target.name}.{os.urandom(6).hex()}")

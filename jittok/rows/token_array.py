@@ -1,4 +1,4 @@
-"""Ids of many texts, behind each other in one array. NumPy alone."""
+"""Ids of many texts, one after the other in one array. NumPy alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN_ROWS, SHOWN_IDS = 10, 16
 
 
 def _of_arrow_lists(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The ids of an Arrow array of lists, without what lies behind nulls and outside a slice, and their offsets."""
+    """The ids of an Arrow array of lists, without what lies after nulls and outside a slice, and their offsets."""
     import pyarrow as pa
 
     items = array.values
@@ -53,7 +53,7 @@ def _of_arrow_lists(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 class TokenArray:
-    """Ids of many texts behind each other.
+    """Ids of many texts one after the other.
 
     `ids`: int32[total]; `offsets`: int64[n + 1], row i is ids[offsets[i]:offsets[i + 1]]. Both are read-only and
     C-contiguous. Ids of the right kind are taken as they are, without a copy: each is checked again when it is used.
@@ -74,7 +74,7 @@ class TokenArray:
 
     @classmethod
     def of_rows(cls, rows: Sequence[NDArray[np.int32]]) -> TokenArray:
-        """Rows that nobody else has: at least one int32[]; they are not checked. A single one is not copied."""
+        """Rows that no one else has: at least one int32[]; they are not checked. A single one is not copied."""
         made = object.__new__(cls)
         ids = (rows[0] if len(rows) == 1 else np.concatenate(rows)).view(np.ndarray)
         ids.flags.writeable = False
@@ -165,7 +165,7 @@ class TokenArray:
         closing: int | None = None,
         **others: NoReturn,
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """A rectangle: int32[n, length] and a bool mask of the same shape, True where an id of the row stands.
+        """A rectangle: int32[n, length] and a bool mask of the same shape, True where an id of the row is.
 
         `length=None`: the longest row. `side`: where the padding goes, "right" or "left". A longer row is a ValueError;
         with `truncate=True` it loses ids of its text, and keeps what `add_special` put around it. `closing`: so many
@@ -238,7 +238,7 @@ class TokenArray:
 
     @classmethod
     def concat(cls, arrays: Iterable[TokenArray]) -> TokenArray:
-        """The rows of all arrays behind each other."""
+        """The rows of all arrays one after the other."""
         parts = list(arrays)
         for part in parts:
             if not isinstance(part, TokenArray):
@@ -263,7 +263,7 @@ class TokenArray:
         part = beside(target)
         try:
             part.mkdir()
-        except OSError as error:  # the hidden name would tell nobody anything
+        except OSError as error:  # the hidden name would tell no one anything
             raise OSError(error.errno, error.strerror, str(path)) from None
         try:
             arrays: tuple[NDArray[Any], ...] = (self.ids, self.offsets)

@@ -1,8 +1,8 @@
-"""Where a text may be cut without changing one id: rules about neighbouring characters, computed from a vocabulary.
+"""Where a text may be cut without changing one id: rules about neighboring characters, computed from a vocabulary.
 
-A cut between two characters is safe when no token can reach across it. Each model says which neighbours its tokens
+A cut between two characters is safe when no token can reach across it. Each model says which neighbors its tokens
 hold. There are two levels. ASCII characters fall into classes, and rules say which class may be cut from which, so that
-64 bytes are decided by a few masks. Every other character has flags: with what kind of neighbour it stands in some
+64 bytes are decided by a few masks. Every other character has flags: with what kind of neighbor it is in some
 token, on its left and on its right. Characters of three bytes or more are also looked up pair by pair in a bit filter:
 two ideographs that no token holds side by side are cut apart. `pretokenize.splitters.spans` reads all this.
 """
@@ -25,15 +25,15 @@ their own class is free of; BLANK: the space, and controls that count as one; WI
 CLASSES = 7
 APART_BYTES, BLANK_BYTES = 6, 5
 MOST_PAIRS = 16
-"""Pairs of bytes that are looked for in 64 places at once."""
+"""Pairs of bytes that are searched for in 64 places at once."""
 PAIR_ROW, ANY_BYTE = 3, 0x100
-"""Words such a pair takes: first and second byte, where paths begin. ANY_BYTE: the one in front of them may be any."""
+"""Words such a pair takes: first and second byte, where paths begin. ANY_BYTE: the one before them may be any."""
 LONGEST_PATH = 63
 ANYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""Paths may begin at any place in front of a cut."""
+"""Paths may begin at any place before a cut."""
 
 LEFT_WIDE, LEFT_ASCII, LEFT_BLANK, RIGHT_WIDE, RIGHT_ASCII = 1, 2, 4, 8, 16
-"""Flags of a wide character: some token has such a neighbour on that side of it."""
+"""Flags of a wide character: some token has such a neighbor on that side of it."""
 JOINS = LEFT_WIDE | LEFT_ASCII | LEFT_BLANK | RIGHT_WIDE | RIGHT_ASCII
 """A character that is never cut from anything but by the rules about classes."""
 STICKY = 32
@@ -61,16 +61,14 @@ class SpanRules(NamedTuple):
     blocks: U8
     pairs: U64  # bit filter of pairs of wide characters that stand side by side in some token
     pair_bits: int
-    not_before_wide: int  # 1: an ASCII character in front of a wide one is not cut from what stands before it
+    not_before_wide: int  # 1: an ASCII character before a wide one is not cut from what is before it
     crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it
     crossing_pairs: U64  # [PAIR_ROW * n] these pairs, see PAIR_ROW and `crosses_path`; none for more than MOST_PAIRS
-    forbidden: (
-        Sequences  # those that a path begins with, with the byte in front of them where it is the same in all paths:
-    )
+    forbidden: Sequences  # those that a path begins with, with the byte before them where it is the same in all paths:
     # a cut between the last two of these bytes crosses one
     sought: Sequences  # the others, likewise
     any_crossings: int  # whether there is such a pair
-    paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one stands in a text
+    paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one is in a text
     longest_path: int  # bytes of the longest of them
     lines: int  # 1: runs of newlines are spans of their own, whatever the classes say
     odd: U64  # [4] a bit for each byte that may not stand for itself: no cut so near that a path may hold both
@@ -175,7 +173,7 @@ def may_cross(rules: SpanWindow, text: Window, at: int) -> bool:
 
 @helper
 def crosses_path(rules: SpanWindow, text: Window, begin: int, at: int, stop: int, starts: np.uint64) -> bool:
-    """Whether a beginning of one of the paths stands in text[begin:stop] so that it goes on across `at` > begin.
+    """Whether a beginning of one of the paths is in text[begin:stop] so that it goes on across `at` > begin.
 
     starts: bit d for paths that begin at at - d; bit 0 for some that odd bytes may become part of, so that none of
     these may be near.

@@ -1,4 +1,4 @@
-"""The rules about neighbouring characters, computed from a vocabulary: which side by side some token holds."""
+"""The rules about neighboring characters, computed from a vocabulary: which side by side some token holds."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Paths(NamedTuple):
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    pairs: NDArray[np.int64]  # neighbours in them, first << 8 | second, that the classes would cut, each once,
-    before: NDArray[np.int64]  # the byte in front of such a pair in all of them, or cuts.ANY_BYTE
+    pairs: NDArray[np.int64]  # neighbors in them, first << 8 | second, that the classes would cut, each once,
+    before: NDArray[np.int64]  # the byte before such a pair in all of them, or cuts.ANY_BYTE
     starts: NDArray[np.uint64]  # and where texts begin that hold them, see `crosses_path`
     odd: NDArray[np.int64]  # bytes that may become part of such a text without being in it
 
@@ -69,7 +69,8 @@ class Neighbours(NamedTuple):
 def characters(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """(code points, the text that each stands in, texts that are no UTF-8 and have no characters here) of chosen texts.
+    """(code points, the text that each is in, texts that are invalid UTF-8 and have no characters here) of chosen
+    texts.
 
     data: uint8[bytes], offsets: int64[texts + 1], chosen: bool[texts]
     """
@@ -120,7 +121,7 @@ def _all_well_formed(
 
 
 def neighbours(data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Neighbours:
-    """All pairs of neighbouring characters of the chosen texts that are UTF-8 (others match nothing in UTF-8).
+    """All pairs of neighboring characters of the chosen texts that are UTF-8 (others match nothing in UTF-8).
 
     data: uint8[bytes], offsets: int64[texts + 1], chosen: bool[texts]
     """
@@ -141,7 +142,7 @@ def class_of(apart: Iterable[int] = (), blanks: Iterable[int] = ()) -> NDArray[n
 
 
 def tied_classes(table: NDArray[np.bool_], classes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """bool[CLASSES, CLASSES]: some member of class a may stand in front of one of class b.
+    """bool[CLASSES, CLASSES]: some member of class a may be before one of class b.
 
     table: bool[129, 129] the same for ASCII bytes and wide characters, classes: as from `class_of`
     """

@@ -2,8 +2,8 @@
 
 The first search is for tokens in the text as it is. The second search is in the text between them, for tokens of
 normalized text (kernels run it only where nothing is normalized). A token that is not admitted is found too, and left
-as text: the search goes on behind it. `lstrip` takes white space before a match, up to the end of the last match.
-`rstrip` takes white space behind a match, but the search goes on from the match's own end. A token that is only a word
+as text: the search goes on after it. `lstrip` takes white space before a match, up to the end of the last match.
+`rstrip` takes white space after a match, but the search continues from the match's own end. A token that is only a word
 is none beside a character of a word. Source: tokenizers,
 `AddedVocabulary`.
 """
@@ -28,7 +28,7 @@ from jittok.structures.white import white_before, white_behind
 
 NO_ROOM, NO_WORK = -1, -2
 AHEAD = 8
-"""Fragments that one token may need room for."""
+"""Fragments that one token may need capacity for."""
 
 
 class Output(NamedTuple):
@@ -51,7 +51,8 @@ def put_fragment(out: Output, at: int, start: int, stop: int, token: int) -> int
 
 @helper
 def open_search(special: SpecialTokens, work: Work, data: U8, second: bool) -> SearchWindow:
-    """Windows onto the tokens that are looked for, and the text. second: what long tokens begin where is kept apart."""
+    """Windows onto the tokens that are searched for, and the text. second: what long tokens begin where is kept
+    apart."""
     return SearchWindow(
         window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
         window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
@@ -69,7 +70,7 @@ def _in_word(special: SpecialTokens, data: U8, at: int, stop: int) -> bool:
 
 @helper
 def _beside_word(special: SpecialTokens, data: U8, start: int, begin: int, end: int, stop: int) -> bool:
-    """Whether data[begin:end] stands beside a character of a word of data[start:stop]."""
+    """Whether data[begin:end] is next to a character of a word of data[start:stop]."""
     if end < stop and _in_word(special, data, end, stop):
         return True
     at = begin - 1
@@ -119,8 +120,8 @@ def cut_leftmost(
 ) -> int:  # fmt: skip
     """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
 
-    raw, later: what the first and the second search look for; an id below 0 is of a token that is not admitted
-    before, after: int32[] ids that stand around each document
+    raw, later: what the first and the second search search for; an id below 0 is of a token that is not admitted
+    before, after: int32[] ids that are around each document
     out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
     ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
 

@@ -23,7 +23,7 @@ from jittok.structures.long_keys import LONG, NONE, long_value, next_long, open_
 from jittok.structures.sequences import open_sequences
 
 FREE, STRIPPED = -1, -2
-"""Owners of a byte in a cluster that are no rank: nobody, and a token that strips the blanks beside it."""
+"""Owners of a byte in a cluster that are no rank: no one, and a token that strips the blanks beside it."""
 RANK_SHIFT = 40
 PLACE_MASK = (1 << RANK_SHIFT) - 1
 """A key is rank << 40 | place in the document: comparing keys compares in llama.cpp's order."""
@@ -31,7 +31,7 @@ PLACE_MASK = (1 << RANK_SHIFT) - 1
 
 class Work(NamedTuple):
     """Scratch of one thread, for clusters of up to keys.size occurrences in owners.size bytes, and for texts of up to
-    long.size bytes where long tokens are looked for."""
+    long.size bytes where long tokens are searched for."""
 
     keys: OutI64  # [occurrences]
     heap: OutI64  # [occurrences]
@@ -102,7 +102,7 @@ def _blanks_around(data: Window, at: int, start: int, stop: int) -> tuple[int, i
 
 @helper
 def _push(heap: Window, size: int, key: int) -> int:
-    """Add a key to a binary min-heap with room for it; the new size."""
+    """Add a key to a binary min-heap with capacity for it; the new size."""
     at = size
     while at > 0 and get_i64(heap, (at - 1) // 2) > key:
         put_i64(heap, at, get_i64(heap, (at - 1) // 2))
@@ -202,7 +202,7 @@ def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
 @inlined
 def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
     """Write the text from `text` on and the tokens of the run data[start:end]; (the number of fragments, where the text
-    behind the last of them begins, `end`)."""
+    after the last of them begins, `end`)."""
     byte = get_u8(w.data, start)
     most = get_i32(w.runs, byte)
     at = _put(out, at, text, start, TEXT_PREFIXED)
@@ -219,9 +219,9 @@ def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end:
 
 @helper
 def _emit(w: SearchWindow, out: _Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
-    """Write the fragments of the settled cluster data[start:stop], with the text from `text` on that stands before it.
+    """Write the fragments of the settled cluster data[start:stop], with the text from `text` on that is before it.
 
-    Returns the number of fragments and where the text behind the last token begins.
+    Returns the number of fragments and where the text after the last token begins.
     """
     k = 0
     while k < stop - start:
@@ -246,7 +246,7 @@ def cut_documents(
 ) -> int:  # fmt: skip
     """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
 
-    before, after: ids that stand around each document, or -1
+    before, after: ids that are around each document, or -1
     out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
     ends: int64[last - first] number of fragments up to the end of each document
     report: int64[4]
@@ -276,8 +276,8 @@ def cut_documents(
             at = _put(out, at, start, start, before)
         text, i = start, start if special.ids.size else stop
         count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
-        ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last in front of an occurrence,
-        behind, behind_stop = start - 1, start - 1  # and behind one
+        ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last before an occurrence,
+        behind, behind_stop = start - 1, start - 1  # and after one
         block, mask = start - 64, np.uint64(0)
         while True:
             i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
@@ -306,7 +306,7 @@ def cut_documents(
                 # every token that begins in this run is of its byte: the longest that fits is the next, until none does
                 end, most = run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
                 if at + (end - i) + 4 > room:
-                    need = at + (end - i) // most + most + 4  # behind the longest ones fewer than `most` bytes are left
+                    need = at + (end - i) // most + most + 4  # after the longest ones fewer than `most` bytes are left
                     if need > room:
                         report[NEED] = need
                         return OUT_OF_ROOM

@@ -64,7 +64,7 @@ def longest_of_run(w: SearchWindow, byte: int, size: int) -> int:
 
 @helper
 def know_long(w: SearchWindow, start: int, stop: int) -> bool:
-    """Find what long tokens begin in data[start:stop], which is searched next; False if there is no room."""
+    """Find what long tokens begin in data[start:stop], which is searched next; False if there is no capacity."""
     if w.long.count == 0 or stop - start <= LONG:
         return True
     if stop - start > w.long_room:
@@ -97,7 +97,7 @@ def _longest(w: SearchWindow, at: int, stop: int) -> int:
 
 @helper
 def _candidates(w: SearchWindow, at: int) -> np.uint64:
-    """The places at .. at + 63 where one of the few beginnings stands; BLOCK bytes are readable."""
+    """The places at .. at + 63 where one of the few beginnings is; BLOCK bytes are readable."""
     return ones_begin(w.few, w.data, at) | twos_begin(w.few, w.data, at) | threes_begin(w.few, w.data, at)
 
 
@@ -106,7 +106,7 @@ def next_occurrence(
     w: SearchWindow, at: int, stop: int, block: int, mask: np.uint64
 ) -> tuple[int, int, int, np.uint64]:
     """(the next place from `at` on where a token begins, the rank of the longest, block, mask); (stop, NO_VALUE, ...)
-    at the end. mask: candidates of the 64 bytes from `block` on, which is not behind `at`."""
+    at the end. mask: candidates of the 64 bytes from `block` on, which is not after `at`."""
     while at < stop:
         if w.few.threes and (at < block + 64 or at + BLOCK <= max(stop, w.size)):
             if at >= block + 64:
@@ -134,7 +134,7 @@ def next_occurrence(
 
 @helper
 def is_alone(w: SearchWindow, at: int, rank: int, block: int, mask: np.uint64) -> bool:
-    """Whether nothing can overlap the token at `at`, in front of which no occurrence is open: no token begins inside of
+    """Whether nothing can overlap the token at `at`, before which no occurrence is open: no token begins inside of
     it."""
     length = get_i32(w.lengths, rank)
     if w.few.threes == 0 or at + length > block + 64:

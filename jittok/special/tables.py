@@ -20,7 +20,7 @@ UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
 """llama.cpp's attribute bits that matter here."""
 STRIPS_LEFT, STRIPS_RIGHT, ONLY_WORD = 1, 2, 4
 FEW = 12
-"""Up to so many beginnings of tokens are looked for in 64 bytes at once."""
+"""Up to so many beginnings of tokens are searched for in 64 bytes at once."""
 ANY = 256
 """In place of a second byte: tokens with this first byte end there, or go on in more than one way."""
 
@@ -101,7 +101,7 @@ def word_bits() -> NDArray[np.uint8]:
 
 def _beginnings(texts: list[bytes], seconds: dict[int, set[int]]) -> list[bytes]:
     """How all tokens begin, by one or two bytes, at most FEW if that suffices for the first bytes: those with the most
-    second bytes are not told apart further. Two letters, of which texts are full, have the third byte behind them where
+    second bytes are not told apart further. Two letters, of which texts are full, have the third byte after them where
     it is the same in all tokens."""
     kept = {byte: {ANY} if ANY in then else then for byte, then in seconds.items()}
     for byte in sorted(kept, key=lambda byte: -len(kept[byte])):

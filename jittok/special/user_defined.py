@@ -1,7 +1,7 @@
 """User-defined pieces of a sentencepiece model cut out of documents: at each place the longest, from left to right.
 
-sentencepiece puts a space in front of a text, never behind such a piece. So only the first fragment is prefixed, and
-that space stands alone where a text begins with such a piece. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
+sentencepiece puts a space before a text, never after such a piece. So only the first fragment is prefixed, and
+that space is alone where a text begins with such a piece. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def cut_user_defined(
 ) -> int:  # fmt: skip
     """The fragments of documents first .. last - 1, as `leftmost.cut_leftmost` gives them.
 
-    pieces: the user-defined ones; alone: int32[] ids of the space that is put in front, where it stands alone
-    before, after: int32[] ids that stand around each document
+    pieces: the user-defined ones; alone: int32[] ids of the space that is put before, where it is alone
+    before, after: int32[] ids that are around each document
     out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
     ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
 
@@ -85,7 +85,7 @@ def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
 
 
 def user_defined_normalized(pipeline: Pipeline) -> dict[bytes, int]:
-    """The same as they stand in normalized text, where all spaces are U+2581, written as a space here. A piece that
+    """The same as they are in normalized text, where all spaces are U+2581, written as a space here. A piece that
     holds a space itself is in no such text."""
     found = user_defined(pipeline)
     mark, space = SPACE_MARK_BYTES, bytes([SPACE_BYTE])

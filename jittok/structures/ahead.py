@@ -1,4 +1,4 @@
-"""Text is asked for before it is read: what a processor foresees by itself ends at each page, and is forgotten while
+"""Text is asked for before it is read: what a processor foresees alone ends at each page, and is forgotten while
 the pieces of a chunk are looked up."""
 
 from __future__ import annotations
@@ -7,10 +7,10 @@ from jittok._jit import inlined
 from jittok._raw import Window, prefetch
 
 AHEAD = 1024
-"""Bytes in front of the block that is read; 512 and 2048 are as fast."""
+"""Bytes before the block that is read; 512 and 2048 are as fast."""
 
 
 @inlined
 def expect_text(text: Window, i: int) -> None:
-    """Ask for the memory of text that is read some blocks behind i. There may be none: nothing is read."""
+    """Prefetch text that is read some blocks after i. There may be none: nothing is read."""
     prefetch(text, i + AHEAD, 1)

@@ -1,6 +1,6 @@
 """Byte strings to numbers: an open-addressing hash table over strings that stay where they are.
 
-The table holds only places: which string of a blob stands in a slot. So it needs no copy of the texts, and one builder
+The table holds only places: which string of a blob is in a slot. So it needs no copy of the texts, and one builder
 serves token texts, parts of merges and byte-decoded tokens.
 
 Strings are hashed with a secret, which the table carries (`keys`): a file cannot choose strings that all want one slot,
@@ -28,7 +28,7 @@ KEYS: U64 = frozen(np.frombuffer(os.urandom(16), np.uint64) | np.uint64(1 << 32 
 class BytesTable(NamedTuple):
     """Invariant, by construction: 0 <= slots[k] <= rows; at least half of the slots are 0, so every search ends."""
 
-    data: U8  # [bytes] the strings, behind each other
+    data: U8  # [bytes] the strings, one after the other
     offsets: I64  # [rows + 1]
     slots: I32  # [2**k] row + 1, or 0 where free
     keys: U64  # [2] see KEYS
@@ -105,7 +105,7 @@ def find_all(table: BytesTable, data: U8, offsets: I64, rows: OutI32) -> int:
 @helper
 def _mixed(word: np.uint64, factor: np.uint64) -> np.uint64:
     """The low half of a product, and about the high half over it: a change of the highest bits of a word, which the low
-    half passes on as it is, changes the high half by what nobody knows who does not know the factor."""
+    half passes on as it is, changes the high half by what no one knows who does not know the factor."""
     a, b, c, d = word >> _32, word & _LOW, factor >> _32, factor & _LOW
     high = add(multiply(a, c), add(multiply(a, d) >> _32, multiply(b, c) >> _32))
     return multiply(word, factor) ^ high

@@ -146,7 +146,7 @@ def fill_double_array(
     """Place every key, depth first, the children of a node together at the first base where they fit.
 
     data, offsets, values: the keys, as for build_double_array; scores: int32[keys] the bits of their float32
-    order: int64[2 * keys] scratch: keys in order (sorted as the walk goes), and room for sorting
+    order: int64[2 * keys] scratch: keys in order (sorted as the walk goes), and capacity for sorting
     stack: int64[4 * (keys + 1)] scratch: (node, first key, end of keys, depth); enough, as the ranges are disjoint
     groups: int64[3 * 257] scratch: labels of the children, where their keys start, counts
     links: int32[2 * (room + 1)] scratch: (next, previous) of free slots; slot `room` closes the ring
@@ -194,7 +194,7 @@ def fill_double_array(
 
 @helper
 def _open_block(links: OutI32, units: OutI32, ring: int, top: int) -> bool:
-    """Append slots top .. top + 255 to the ring of free slots; False when there is no room for them."""
+    """Append slots top .. top + 255 to the ring of free slots; False when there is no capacity for them."""
     if top + BLOCK > ring:
         return False
     for t in range(top, top + BLOCK):
@@ -267,7 +267,7 @@ def _end_keys(
 
 @helper
 def _group(data: U8, offsets: I64, order: OutI64, groups: OutI64, low: int, high: int, depth: int) -> int:
-    """Labels of the sorted keys order[low:high] to groups[0:], where each begins to groups[257:] (and `high` behind the
+    """Labels of the sorted keys order[low:high] to groups[0:], where each begins to groups[257:] (and `high` after the
     last of these); returns how many labels."""
     count, last = 0, -1
     for k in range(low, high):

@@ -45,7 +45,7 @@ def scratch(count: int, dtype: Any, huge: bool = True) -> NDArray[Any]:
     """`count` elements of any content, as many of which take memory as are touched. huge: most of them are.
 
     A large array of NumPy lies in the C library's memory, which NumPy wants in huge pages. There the library's own
-    notes in front of an array, or its first elements, take two megabytes.
+    notes before an array, or its first elements, take two megabytes.
     """
     size = count * np.dtype(dtype).itemsize
     return np.empty(count, dtype) if size < HUGE else np.frombuffer(mapping(size, huge), dtype, count)

@@ -2,7 +2,7 @@
 
 Open addressing over lines of four slots: a pair is in its home line, or, where that is full, in the next one. A slot is
 two words, the pair, then rank and merged symbol, so one cache line nearly always answers, and all four of its slots are
-compared at once. Most pairs of neighbours have no merge; a bit array that fits the second-level cache says so for nine
+compared at once. Most pairs of neighbors have no merge; a bit array that fits the second-level cache says so for nine
 of ten of them before the table (megabytes) is read.
 """
 
@@ -16,7 +16,7 @@ from jittok._jit import I32, U64, OutU64, frozen, helper, inlined, kernel, wide
 from jittok._raw import Window, add, get_u64, leading_zeros, match_four, multiply, prefetch
 
 NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""The answer for a pair without a merge: sorts behind every rank."""
+"""The answer for a pair without a merge: sorts after every rank."""
 IN_LINE = 4
 """Slots of a line."""
 PAIR_MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -97,7 +97,7 @@ def expect_line(slots: Window, line: int) -> None:
 def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint64:
     """rank << 32 | merged symbol of the pair with this key, or NO_PAIR. line: `pair_place` of it.
 
-    Nobody can foresee whether there is a pair, so there is no branch on it. A pair that the filter excludes is looked
+    No one can foresee whether there is a pair, so there is no branch on it. A pair that the filter excludes is looked
     for in the first line as well, and not found. A pair can be elsewhere only when its line is full; as numbers, the
     three conditions are one branch.
     """
@@ -123,7 +123,7 @@ def _find_behind(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np
 
 @helper
 def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, left: int, right: int) -> np.uint64:
-    """rank << 32 | merged symbol of two neighbours, or NO_PAIR. A negative symbol merges with nothing.
+    """rank << 32 | merged symbol of two neighbors, or NO_PAIR. A negative symbol merges with nothing.
 
     In bounds by the invariant of PairTable: both places are the top bits of a hash.
     """

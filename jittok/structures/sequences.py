@@ -1,4 +1,4 @@
-"""Short sequences of bytes, looked for at 64 places of a text at once."""
+"""Short sequences of bytes, searched for at 64 places of a text at once."""
 
 from __future__ import annotations
 

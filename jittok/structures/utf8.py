@@ -1,6 +1,6 @@
 """UTF-8 as llama.cpp reads and writes it; surrogates pass, in and out.
 
-A byte that starts nothing well-formed is one bad byte. Nothing here ever reads behind `stop`. `shortest` (0 or 1) is
+A byte that starts nothing well-formed is one bad byte. Nothing here ever reads after `stop`. `shortest` (0 or 1) is
 `Vocab.shortest_utf8`: overlong forms and values above U+10FFFF are bad; else they pass, up to 0x1FFFFF.
 """
 
@@ -77,7 +77,7 @@ def encoded_byte(code: int, size: int, k: int) -> int:
 
 @helper
 def encode(code: int, out: OutU8, at: int) -> int:
-    """Write a code point to out[at:], at most four bytes; returns the place behind it."""
+    """Write a code point to out[at:], at most four bytes; returns the offset after it."""
     size = encoded_length(code)
     for k in range(size):
         out[at + k] = encoded_byte(code, size, k)

@@ -31,7 +31,7 @@ def _second_is_bad(lead: int, second: int) -> bool:
 def _block_is_bad(text: Window, i: int, owed: int) -> tuple[bool, int]:
     """(whether text[i:i + 64] is bad, bytes that its last character owes to what follows).
 
-    The second byte of a lead that stands last is looked at: the caller has 65 bytes.
+    The second byte of a lead that is last is looked at: the caller has 65 bytes.
     """
     follower, c0, e0, f0, f8 = utf8_masks(text, i)
     promised = c0 << ONE | e0 << B2 | f0 << B3 | ((ONE << np.uint64(owed)) - ONE)
@@ -76,7 +76,7 @@ def _rest_is_bad(text: Window, i: int, stop: int, owed: int) -> bool:
 
 @helper
 def is_malformed(text: Window, i: int, stop: int) -> bool:
-    """Whether text[i:stop] is no UTF-8. Nothing outside of it is read."""
+    """Whether text[i:stop] is invalid UTF-8. Nothing outside of it is read."""
     owed = 0
     while i + 65 <= stop:
         bad, owed = _block_is_bad(text, i, owed)
@@ -88,7 +88,7 @@ def is_malformed(text: Window, i: int, stop: int) -> bool:
 
 @kernel
 def first_malformed(data: U8, starts: I64, stops: I64, tokens: I32, first: int, last: int) -> int:
-    """The first of texts first .. last - 1 that is no UTF-8, or VALID.
+    """The first of texts first .. last - 1 that is invalid UTF-8, or VALID.
 
     starts, stops: int64[], tokens: int32[] fragments as `jittok.fragments` says; ids are passed over. Nothing
     outside of a text is read.

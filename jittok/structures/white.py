@@ -39,7 +39,7 @@ def white_behind(data: Window, at: int, stop: int) -> int:
 
 @helper
 def white_before(data: Window, at: int, start: int) -> int:
-    """Where the white space in front of `at` begins, not before `start`."""
+    """Where the white space before `at` begins, not before `start`."""
     while at > start:
         begin = at - 1
         while begin > start and begin > at - 3 and get_u8(data, begin) & 0xC0 == 0x80:

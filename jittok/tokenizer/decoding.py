@@ -220,7 +220,7 @@ class Decoding(OtherFiles):
         return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
 
     def token_to_piece(self, id: int, *, lstrip: int = 0, special: bool = False) -> bytes:  # noqa: A002  llama.cpp's
-        """What one id prints, without up to `lstrip` spaces in front. Special tokens print nothing unless `special`."""
+        """What one id prints, without up to `lstrip` spaces before. Special tokens print nothing unless `special`."""
         token = self._checked(id)
         if isinstance(self.vocab, Pipeline):
             return b"" if not special and token in self.special_ids else self._general.piece(token, lstrip)

@@ -40,7 +40,7 @@ def _given_by(base: type) -> frozenset[str]:
 
 
 def read_only(kind: Callable[..., Any], state: dict[str, Any]) -> Any:
-    """A Vocab or Pipeline of unpickled fields, whose arrays nobody may write to."""
+    """A Vocab or Pipeline of unpickled fields, whose arrays no one may write to."""
     for value in state.values():
         if isinstance(value, np.ndarray):
             value.flags.writeable = False

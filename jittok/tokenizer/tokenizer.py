@@ -523,7 +523,7 @@ Again = Callable[[Tokenizer], tuple[Any, ...]]
 
 
 def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False, kind: Any = None) -> Tokenizer:
-    """Unpickle a tokenizer that came from memory; `kind`: a derived class, whose own arguments nobody knows."""
+    """Unpickle a tokenizer that came from memory; `kind`: a derived class, whose own arguments no one knows."""
     made: Tokenizer = Tokenizer.__new__(kind or Tokenizer)
     Tokenizer.__init__(made, read_only(Pipeline if other else Vocab, state), **options)
     return made

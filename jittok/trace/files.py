@@ -56,7 +56,7 @@ class _Recorder:
         self.pipeline, self.run_ = pipeline, runner(pipeline)
         self.stages: dict[str, list[Record]] = {}
         self.fragment = 0
-        self.text = ""  # of the fragment behind the last step
+        self.text = ""  # of the fragment after the last step
         self.symbol_rows = 0
 
     def add(self, stage: str, **record: Any) -> Record:

@@ -31,7 +31,7 @@ def record_partition(vocab: Vocab, text: bytes, parse_special: bool) -> tuple[li
 def insertions(vocab: Vocab, text: bytes, parse_special: bool) -> Iterator[list[Record]]:
     """The buffer at the start and after each insertion and removal, as a debugger sees the list.
 
-    A fragment is taken out only when its parts stand behind it. Source: llama.cpp, `tokenizer_st_partition`.
+    A fragment is taken out only when its parts are after it. Source: llama.cpp, `tokenizer_st_partition`.
     """
     states: list[tuple[int, list[Fragment]]] = []
     partition(vocab, text, parse_special, lambda token, now: states.append((token, now)))
@@ -55,7 +55,7 @@ def insertions(vocab: Vocab, text: bytes, parse_special: bool) -> Iterator[list[
 def _cut(
     vocab: Vocab, text: bytes, buffer: list[Fragment], at: int, parts: list[Fragment], token: int
 ) -> Iterator[tuple[int, list[Fragment]]]:
-    """(where to go on, the buffer) after each change while buffer[at] becomes `parts`."""
+    """(where to continue, the buffer) after each change while buffer[at] becomes `parts`."""
     end = buffer[at].stop
     while parts:
         new, parts = (parts[:2], parts[2:]) if parts[0].token is None else (parts[:1], parts[1:])

@@ -1,7 +1,7 @@
 """A trace as a script for gdb: where to stop in llama.cpp, what to look at, and what should be seen there.
 
 Lines are found by a few words of llama.cpp's source inside a function, so that the script outlives changes elsewhere in
-the file. Each stop prints its values beside the expected ones and goes on.
+the file. Each stop prints its values beside the expected ones and continues.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ stops.append(Seen({stage!r}, {function!r},
     {values!r},
     {expected}))"""
 PER_LINE = 6
-"""Expected values that stand in one line."""
+"""Expected values that are in one line."""
 
 
 class Stop(NamedTuple):
@@ -87,7 +87,7 @@ class Stop(NamedTuple):
     stage: str
     about: str
     function: str
-    words: str  # of the source line, which is the first with them behind the start of the function
+    words: str  # of the source line, which is the first with them after the start of the function
     values: tuple[str, ...]
     expected: list[tuple[Any, ...]]
 
@@ -268,7 +268,7 @@ def _given(text: bytes) -> tuple[str, str]:
 
 def _quoted(shown: str) -> str:
     """A text as one word of a shell, for a comment of the script. Characters that do not print become escapes in $'..':
-    behind a line end, gdb would read commands."""
+    after a line end, gdb would read commands."""
     if shown.isprintable():
         return shlex.quote(shown)
     parts = []

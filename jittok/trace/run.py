@@ -80,7 +80,7 @@ def trace_text(
 
 
 def _after_special(fragments: list[Fragment]) -> list[bool]:
-    """Whether each fragment stands at the start or behind a special token."""
+    """Whether each fragment is at the start or after a special token."""
     return [k == 0 or fragments[k - 1].token is not None for k in range(len(fragments))]
 
 

@@ -31,7 +31,7 @@ STAGES = (
 )
 """All stages, in the order in which they happen."""
 MISSING = -1
-"""What stands for None in a column of integers of `Stage.array`."""
+"""What is for None in a column of integers of `Stage.array`."""
 
 
 class Stage(list[Record]):

@@ -37,7 +37,7 @@ class Step(NamedTuple):
 class Trace:
     """The stages of tokenizing one text. A stage that the vocabulary's type does not have is empty.
 
-    fragments   the buffer after each special token that was looked for: raw text with offset and length, or a token
+    fragments   the buffer after each special token that was searched for: raw text with offset and length, or a token
     normalized  UGM, WPM, SPM: what a fragment becomes; map: [first byte, end, source start, source end]; other files
                 than GGUF: a record a step of the normalizer
     charsmap    UGM: the bytes of each walk through the character map
@@ -164,7 +164,7 @@ class Trace:
         return f"<jittok.Trace of {len(self.text)} bytes with {self.vocab.name or self.vocab.source!r}: {counts}>"
 
     def print(self, *stages: str, stream: IO[str] | None = None, rows: int | None = None) -> None:
-        """All stages (or those named) to a stream, standard output if there is none: in colour if it is a terminal and
+        """All stages (or those named) to a stream, standard output if there is none: in color if it is a terminal and
         rich is installed. `rows`: how many lines a stage may have; all if None."""
         stream = stream or sys.stdout
         context = self.tokens.context

@@ -1,8 +1,8 @@
 """Byte-level BPE: options, the alphabet, and merges of counted words.
 
 The rule. Ids: special tokens in the given order, then the alphabet by the code points of GPT-2's alphabet of bytes,
-then merges. Each step merges the pair of neighbours with the highest count; among these the smallest left id, then the
-smallest right id. A pair of equal symbols counts at every place where it stands, and is merged from the left.
+then merges. Each step merges the pair of neighbors with the highest count; among these the smallest left id, then the
+smallest right id. A pair of equal symbols counts at every place where it is, and is merged from the left.
 """
 
 from __future__ import annotations

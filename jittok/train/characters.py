@@ -46,7 +46,7 @@ class CharacterWords(NamedTuple):
 
 
 def characters_of(counts: Counts) -> CharacterWords:
-    """The words of `counts` as code points; what is no UTF-8 is U+FFFD."""
+    """The words of `counts` as code points; what is invalid UTF-8 is U+FFFD."""
     words, starts = counts.words, counts.starts
     if not all_text(words, starts):
         return characters_of_texts(texts_of(words, starts), counts.counts)
@@ -78,7 +78,7 @@ def all_text(words: NDArray[np.uint8], starts: NDArray[np.int64]) -> bool:
 
 
 def texts_of(words: NDArray[np.uint8], starts: NDArray[np.int64]) -> list[str]:
-    """The words as text, with U+FFFD for what is no UTF-8."""
+    """The words as text, with U+FFFD for what is invalid UTF-8."""
     raw, ends = words.tobytes(), starts.tolist()
     return [raw[i:j].decode("utf-8", "replace") for i, j in pairwise(ends)]
 

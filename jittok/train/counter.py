@@ -32,7 +32,7 @@ WHOLE = 1 << 40
 """Longer than any text: the chunk of the general splitter."""
 MARKS = (1 << 32) - 1
 LONG, PAGE = 1 << 10, 1 << 12
-"""A text of LONG bytes is read where it is, if all that kernels read behind it lies in the same page."""
+"""A text of LONG bytes is read where it is, if all that kernels read after it lies in the same page."""
 _ONE = np.ones(1, np.int64)
 _NONE = np.zeros(0, np.int64)
 Weights = NDArray[np.int64] | None
@@ -97,7 +97,7 @@ class Counter:
             self._add(part)
 
     def _add_kept(self, docs: Documents, texts: Texts) -> None:
-        """Texts that lie where Python keeps them. Long ones are counted there, others are copied behind each other,
+        """Texts that lie where Python keeps them. Long ones are counted there, others are copied one after the other,
         about PIECE bytes at a time, which stay in the cache until they are counted."""
         widths = docs.widths if docs.widths is not None else np.zeros(texts.starts.size, np.uint8)
         if not widths.any():  # those of other widths are no longer than LONGEST_TOGETHER
@@ -123,7 +123,7 @@ class Counter:
     def _joined(
         self, places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], rows: NDArray[np.int64]
     ) -> Texts:
-        """Texts behind each other as UTF-8; EncodingFailed, which names its row, for one that has none."""
+        """Texts one after the other as UTF-8; EncodingFailed, which names its row, for one that has none."""
         self._room, ends = utf8_of(places, sizes, widths, self._room, rows)
         return Texts(self._room, ends[:-1], ends[1:], _ONE, _NONE)
 
@@ -180,13 +180,13 @@ class Counter:
         return self._call.again(self.cutter.family, texts, self._work, self.table)  # type: ignore[no-any-return]
 
     def _add_malformed(self, texts: Texts) -> None:
-        """What is left of a text that is no UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing. Or
-        of one that a fast splitter leaves to the general one."""
+        """What is left of a text that is invalid UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing.
+        Or of one that a fast splitter leaves to the general one."""
         state = self._work.state
         k, at = int(state[AT_TEXT]), int(state[AT_BYTE])
         start = max(at, int(texts.starts[k]))
         assert isinstance(self.cutter, Cutter)
-        raw = memory_at(texts.data.ctypes.data + start, int(texts.stops[k]) - start).tobytes()  # may lie behind `data`
+        raw = memory_at(texts.data.ctypes.data + start, int(texts.stops[k]) - start).tobytes()  # may lie after `data`
         if self.cutter.slow is None:
             raw = b"".join(map(utf8, code_points(raw)))
         else:
@@ -284,7 +284,7 @@ def _picked(texts: Texts, rows: NDArray[np.int64]) -> Texts:
 
 
 def _readable(texts: Texts) -> Iterator[Texts]:
-    """The texts where they are; copied, where too few bytes follow them: the kernel reads PAD bytes behind each."""
+    """The texts where they are; copied, where too few bytes follow them: the kernel reads PAD bytes after each."""
     near = texts.stops + PAD > texts.data.size
     if not near.any():
         yield texts
@@ -307,7 +307,7 @@ def _padded(texts: Texts) -> Texts:
 
 
 def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(bytes, starts: int64[n + 1]) of words behind each other."""
+    """(bytes, starts: int64[n + 1]) of words one after the other."""
     parts = list(parts)
     starts = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=starts[1:])
@@ -315,7 +315,7 @@ def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 
 class Counters:
-    """One Counter a thread: whoever counts takes one that nobody has, his last one if he can, and gives it back."""
+    """One Counter a thread: whoever counts takes one that no one has, his last one if he can, and gives it back."""
 
     def __init__(self, make: Callable[[], Counter]) -> None:
         self._make, self._lock = make, threading.Lock()

@@ -242,7 +242,7 @@ class Tally:
         return made_counts(words, starts, np.concatenate([part.counts for part in parts]))
 
     def close(self) -> None:
-        """Remove runs that nobody asked to keep."""
+        """Remove runs that no one asked to keep."""
         if self._own is not None:
             self._own.cleanup()
 

@@ -52,10 +52,10 @@ _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 class Counts:
     """Words and how often each occurs. `a + b` are the counts of both corpora.
 
-    Kernels follow the arrays: they are checked, and copied to memory that nobody else can change.
+    Kernels follow the arrays: they are checked, and copied to memory that no one else can change.
     """
 
-    words: NDArray[np.uint8]  # uint8[bytes] all words behind each other
+    words: NDArray[np.uint8]  # uint8[bytes] all words one after the other
     starts: NDArray[np.int64]  # int64[words + 1] from 0 to the end of the words, never falling
     counts: NDArray[np.int64]  # int64[words], in units of 1 / unit, fewer than MOST together
     pre: str = ""  # what cut them; "" when unknown, "regex:..." for a pattern of one's own
@@ -115,7 +115,7 @@ class Counts:
         return summed((self, other)) if isinstance(other, Counts) else NotImplemented
 
     def without_bytes(self, dropped: NDArray[np.bool_]) -> Counts:
-        """The words less the bytes for which `dropped` (bool[256]) is true; what stood around them is neighbours."""
+        """The words less the bytes for which `dropped` (bool[256]) is true; what was around them is neighbors."""
         kept = ~dropped[self.words]
         ends = np.concatenate([[0], np.cumsum(kept)])
         return changed(self, words=self.words[kept], starts=ends[self.starts])
@@ -251,7 +251,7 @@ def summed(parts: Iterable[Counts]) -> Counts:
 
 
 def check_bytes(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-    """ValueError where words have too many bytes together, each as often as it occurs: pairs of neighbours, of which a
+    """ValueError where words have too many bytes together, each as often as it occurs: pairs of neighbors, of which a
     word has nearly as many as bytes, are summed in 64 bits as well."""
     occurring = float(np.diff(starts).astype(np.float64) @ counts.astype(np.float64))  # MOST is far from what overflows
     if occurring >= MOST:
@@ -271,7 +271,7 @@ def of_table(*tables: Table, threads: int = 1) -> Counts:
 
 
 def made_counts(words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Counts:
-    """Counts of arrays that this package has made and nobody else has: neither checked nor copied."""
+    """Counts of arrays that this package has made and no one else has: neither checked nor copied."""
     return changed(_NOTHING, words=words, starts=starts, counts=counts)
 
 

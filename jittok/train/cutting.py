@@ -3,7 +3,8 @@
 A text goes through the splitter in chunks whose places stay in the first-level cache. A chunk ends where the last piece
 that began in it begins, and the next one starts there. The general splitter takes a text whole.
 
-A kernel answers after about STEP bytes, so that Python can look after signals: PAUSE, and `state` says where to go on.
+A kernel answers after about STEP bytes, so that Python can look after signals: PAUSE, and `state` says where to
+continue.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ STEP = 1 << 20
 PAUSE, NEED_WORK = -10, -11
 AT_TEXT, AT_BYTE, AT_PIECE, CHUNK_SIZE, NEED = range(5)
 """Places in the state: the text, where its chunk begins, the chunk's pieces that are counted, its length; and how many
-bytes there must be room for."""
+bytes there must be capacity for."""
 
 
 class Family(NamedTuple):
@@ -50,7 +51,7 @@ class Family(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """Texts to be counted: text k is data[starts[k]:stops[k]], with PAD readable bytes behind."""
+    """Texts to be counted: text k is data[starts[k]:stops[k]], with PAD readable bytes after."""
 
     data: U8
     starts: I64

@@ -1,4 +1,4 @@
-"""Words of files with their counts, by the readers of the corpus compiler: ranges, and a ledger to go on from.
+"""Words of files with their counts, by the readers of the corpus compiler: ranges, and a ledger to continue from.
 
 With a work folder, what is counted is written there from time to time, with the names of its ranges. A run that was
 interrupted counts only the ranges that are in no whole run.

@@ -1,9 +1,9 @@
 """The words of one table, or of those of several threads, as flat arrays.
 
 A word that an earlier table has is added to its count there, and gone from the later one. No word changes its place,
-and each word of a table stands in it once. So several threads can look for the words of one table at the same time:
+and each word of a table is in it once. So several threads can search for the words of one table at the same time:
 no two of them write to one slot. Then all words that are left are copied, again by several threads, each of which
-knows how many words and bytes are in front of its own.
+knows how many words and bytes are before its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 AT_ONCE = 1 << 17
 """Slots that a kernel looks at before it answers: a few milliseconds."""
 WORDS, BYTES, LIMIT = range(3)
-"""Places in what `list_words` is told: words and bytes in front, and the byte behind the last one of this part."""
+"""Places in what `list_words` is told: words and bytes before, and the byte after the last one of this part."""
 
 
 @helper
@@ -90,7 +90,7 @@ def add_found(own: Table, other: Table, first: int, last: int) -> int:
 def list_words(
     table: Table, first: int, last: int, write: int, words: OutU8, starts: OutI64, counts: OutI64, at: OutI64
 ) -> int:
-    """Words of the slots first .. last - 1 (short ones, then long ones) behind each other; how many bytes they have.
+    """Words of the slots first .. last - 1 (short ones, then long ones) one after the other; how many bytes they have.
 
     at: int64[3], see WORDS; the first two move. Nothing is written but `at` unless `write` is 1.
     """
@@ -132,7 +132,7 @@ def list_words(
 
 
 Listed = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
-"""Words behind each other, int64[words + 1] where each begins, int64[words] counts."""
+"""Words one after the other, int64[words + 1] where each begins, int64[words] counts."""
 
 
 def words_of(tables: Sequence[Table], threads: int = 1) -> Listed:

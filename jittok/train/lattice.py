@@ -37,7 +37,7 @@ class Agenda(NamedTuple):
     heap: OutI32  # [hypotheses] those that wait, the best first
     whole: OutF32  # [hypotheses] the score that is possible at best
     behind: OutF32  # [hypotheses] the score of what is settled
-    place: OutI32  # [hypotheses] where it leaves off; -1: in front of the text
+    place: OutI32  # [hypotheses] where it leaves off; -1: before the text
     piece: OutI32  # [hypotheses] what begins there
     next: OutI32  # [hypotheses] the hypothesis that it was made of
     state: OutI64  # [2] how many wait, how many there are
@@ -53,7 +53,7 @@ class Ends(NamedTuple):
     begin: OutI32  # [edges of a text]
     piece: OutI32  # [edges of a text]
     score: OutF32  # [edges of a text]
-    whole: OutF32  # [edges of a text] with the best of what is in front
+    whole: OutF32  # [edges of a text] with the best of what is before
 
 
 @kernel
@@ -154,7 +154,7 @@ def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32,
 def find_shadowed(lattice: Lattice, spots: I64, sizes: I64, best: OutF32, shadowed: OutU8) -> int:
     """1 for pieces whose text has a better segmentation than the piece itself.
 
-    spots: where in the parts each piece stands, sizes: its characters; best: [longest piece + 1]
+    spots: where in the parts each piece is, sizes: its characters; best: [longest piece + 1]
     """
     at, lengths, ids, scores, unknown = lattice.at, lattice.lengths, lattice.ids, lattice.scores, lattice.unknown[0]
     for k in range(spots.size):
@@ -273,7 +273,7 @@ def two_best(
                 return k
             h = _pop(agenda)
             place, behind = wide(agenda.place[h]), agenda.behind[h]
-            if place < 0:  # hypotheses of a path: in front, its pieces, the end
+            if place < 0:  # hypotheses of a path: before, its pieces, the end
                 h = wide(agenda.next[h])
                 if found == 0:
                     found = 1

@@ -307,7 +307,7 @@ class _Trainer:
 
     def _scan(self, least: int) -> None:
         a, places = self.a, self.a.line.symbols.size - 1
-        a.pairs = Pairs(a.pairs.table, *a.pairs[1:5], np.empty(0, np.int32))  # what it held stands in the line
+        a.pairs = Pairs(a.pairs.table, *a.pairs[1:5], np.empty(0, np.int32))  # what it held is in the line
         a.pairs.table[:] = ABSENT
         state = np.array([1, 0], np.int64)
         sums = np.zeros(1 << min(max(places // 8, MANY_SUMS >> 8), MANY_SUMS - 1).bit_length(), np.int64)

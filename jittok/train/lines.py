@@ -74,7 +74,7 @@ def lines_of(docs: Documents, weights: Any, longest: int, charsmap: Charsmap | N
 
 
 def _strip(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64], texts: tuple[bytes, ...]) -> None:
-    """Take these texts from the ends of lines, as often as they stand there; `end` is written in place."""
+    """Take these texts from the ends of lines, as often as they are there; `end` is written in place."""
     rows = np.flatnonzero(end > begin)
     while rows.size:
         size = np.zeros(rows.size, np.int64)
@@ -118,7 +118,8 @@ def map_lines(
 ) -> int:
     """Lines with the longest keys of the map replaced, and U+FFFD for bytes that begin no character.
 
-    state: int64[2], the line and how much is written; 1 when there is no room for the line, OUTSIDE for a broken map
+    state: int64[2], the line and how much is written; 1 when there is no capacity for the line, OUTSIDE for a broken
+    map
     """
     while state[0] < starts.size:
         k, at = state[0], state[1]
@@ -196,11 +197,11 @@ class Tail:
     """Which line is the last one of many parts that are told one after the other.
 
     sentencepiece fills the place of a blank line with the line at the end. So of n lines, of which b are blank, the
-    last one is line n - b, or the first one behind it that has text.
+    last one is line n - b, or the first one after it that has text.
     """
 
     def __init__(self) -> None:
-        self.parts: deque[tuple[int, Lines]] = deque()  # the lines in front of each, and itself
+        self.parts: deque[tuple[int, Lines]] = deque()  # the lines before each, and itself
         self.number = self.blank = self.long = 0
 
     def add(self, part: Lines | None) -> None:
@@ -215,7 +216,7 @@ class Tail:
             self.parts.popleft()
 
     def last_run(self) -> bytes:
-        """What is behind the last space of the last line."""
+        """What is after the last space of the last line."""
         wanted = self.number - self.blank - 1
         for before, part in self.parts:
             row = wanted - before

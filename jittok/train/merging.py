@@ -1,8 +1,8 @@
 """One merge after the other: the kernel.
 
 A merge goes over the places of its pair in rising order, so in each word from the left, and writes the new id.
-Meanwhile counts of neighbours are summed by neighbour in dense arrays, and (neighbour, place) is noted. So the table of
-pairs is asked twice for each distinct neighbour and not for each place. Then the noted places go to the lists of the
+Meanwhile counts of neighbors are summed by neighbor in dense arrays, and (neighbor, place) is noted. So the table of
+pairs is asked twice for each distinct neighbor and not for each place. Then the noted places go to the lists of the
 new pairs, again rising.
 
 Counts of a pair never rise after the merge that made one of its symbols. So a queue with counts that were right once is
@@ -72,9 +72,9 @@ class Made(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Scratch for the neighbours of one merge."""
+    """Scratch for the neighbors of one merge."""
 
-    lefts: OutI64  # [2 * ids] by left neighbour: sum of counts, number of places; zero between merges
+    lefts: OutI64  # [2 * ids] by left neighbor: sum of counts, number of places; zero between merges
     rights: OutI64  # [2 * ids]
     left_ids: OutI32  # [ids] the distinct ones
     right_ids: OutI32  # [ids]
@@ -109,7 +109,7 @@ def _open_near(near: Near) -> NearWindow:
 
 @helper
 def _note(sums: Window, ids: Window, number: int, symbol: int, weight: int) -> int:
-    """One more place with this neighbour; how many distinct ones there are."""
+    """One more place with this neighbor; how many distinct ones there are."""
     places = get_i64(sums, 2 * symbol + 1)
     if places == 0:
         put_i32(ids, number, symbol)
@@ -122,11 +122,11 @@ def _note(sums: Window, ids: Window, number: int, symbol: int, weight: int) -> i
 class Replaced(NamedTuple):
     """What replacing the places of a pair has found."""
 
-    lefts: int  # distinct left neighbours
+    lefts: int  # distinct left neighbors
     rights: int
-    left_notes: int  # places noted in front and behind the middle
+    left_notes: int  # places noted before and after the middle
     right_notes: int
-    twins: int  # places whose left neighbour is the new id itself
+    twins: int  # places whose left neighbor is the new id itself
     twin_count: int
     done: int
 
@@ -256,7 +256,7 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
     def make_pairs(
         own: PairWindow, near: NearWindow, found: Replaced, a: int, b: int, c: int, rules: Rules, state: OutI64
     ) -> None:
-        """Lowers what the neighbours had, enters what they have now."""
+        """Lowers what the neighbors had, enters what they have now."""
         pairs, used, size = state[PAIRS], state[USED], state[IN_QUEUE]
         for k in range(found.lefts):
             x = get_i32(near.left_ids, k)
@@ -275,7 +275,7 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
             y = get_i32(near.right_ids, k)
             count = get_i64(near.rights, 2 * y)
             _lower(own, key_of(b, y), count)
-            if y == a:  # the right one was merged as well: (c, c) stands there
+            if y == a:  # the right one was merged as well: (c, c) is there
                 count -= found.twin_count
             places = get_i64(near.rights, 2 * y + 1)
             put_i64(near.rights, 2 * y, 0)

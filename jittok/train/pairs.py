@@ -1,12 +1,12 @@
-"""Pairs of neighbouring symbols: where they stand, how often, and the queue of the best.
+"""Pairs of neighboring symbols: where they stand, how often, and the queue of the best.
 
-All words stand in one array, separators between them, sorted by count, highest first, so that a word's count is found
+All words are in one array, separators between them, sorted by count, highest first, so that a word's count is found
 by its place among few levels. A symbol of length n at place p has its id at p and at p + n - 1, GONE between. So the
-symbol before p ends at p - 1 and the one behind it begins at p + n: no links are needed.
+symbol before p ends at p - 1 and the one after it begins at p + n: no links are needed.
 
 An occurrence of a pair is the place of its left symbol. Nothing is ever removed from a pair's list of places. A place
 is stale when `symbols[p] != left or symbols[p + lengths[left]] != right`. Ids and lengths alone decide this, because
-what stands at a place only grows.
+what is at a place only grows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ S32 = np.uint64(32)
 PAIR_SHIFT = 32
 LOW = 0xFFFFFFFF
 ANY, SAME, BYTE = 0, 255, 255
-"""Scripts: one that goes with all, and that of what stands before."""
+"""Scripts: one that goes with all, and that of what is before."""
 
 
 class Line(NamedTuple):
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
     symbols: OutI32  # [places] ids, SEPARATOR, GONE
     lengths: OutI32  # [ids] first symbols that each id stands for
-    level_at: I64  # [levels + 1] where the words of each count begin; the last one is behind all places
+    level_at: I64  # [levels + 1] where the words of each count begin; the last one is after all places
     level_count: I64  # [levels] falling
 
 
@@ -138,7 +138,7 @@ def key_of(left: int, right: int) -> int:
 
 @helper
 def slot_of(key: int, mask: np.uint64) -> int:
-    """Where a key is looked for first."""
+    """Where a key is searched for first."""
     h = multiply(np.uint64(key), K1)
     return np.int64((h ^ h >> S32) & mask)
 
@@ -158,7 +158,7 @@ def find(own: PairWindow, key: int) -> int:
 
 @helper
 def level_of(own: PairWindow, level: int, place: int) -> int:
-    """The level in which a place stands, at or behind `level`: by steps that double, then by halving."""
+    """The level in which a place is, at or after `level`: by steps that double, then by halving."""
     if place < get_i64(own.level_at, level + 1):
         return level
     step, low = 1, level + 1
@@ -225,9 +225,9 @@ def allowed_by_length(own: PairWindow, a: int, b: int) -> bool:
 
 @helper
 def allowed_as_piece(own: PairWindow, a: int, b: int) -> bool:
-    """Whether the text is a valid piece. It is not too long, has no mark inside, and no symbol that stands alone. It
+    """Whether the text is a valid piece. It is not too long, has no mark inside, and no symbol that is alone. It
     has one script: b begins with the script that a ends with, or one of the two goes with any script, or takes the
-    script of its neighbour."""
+    script of its neighbor."""
     if get_i32(own.lengths, a) + get_i32(own.lengths, b) >= own.longest:
         return False
     left, right = get_i32(own.kinds, a), get_i32(own.kinds, b)

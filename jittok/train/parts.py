@@ -25,7 +25,7 @@ CLASS_SHIFT = 21
 CODE = (1 << CLASS_SHIFT) - 1
 ANY, GONE, ENDS, BEGINS, ALONE, SAME = 0, 251, 252, 253, 254, 255
 """Classes of characters: one that stays with all others, one that is left out, one that ends a word and is left out,
-one in front of which a word begins, one that is a word of its own, and again one that stays with all others. Characters
+one before which a word begins, one that is a word of its own, and again one that stays with all others. Characters
 of two other classes are cut apart."""
 UNSEEN, MET = -1, -2
 Classify = Callable[[NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
@@ -127,7 +127,7 @@ class Parts:
         self._room = _room(BLOCK)
 
     def add(self, words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        """Word k is words[starts[k]:starts[k + 1]]; what is no UTF-8 is U+FFFD."""
+        """Word k is words[starts[k]:starts[k + 1]]; what is invalid UTF-8 is U+FFFD."""
         for first, last in blocks(starts, BLOCK):
             low = int(starts[first])
             self._add(words[low : int(starts[last])], starts[first : last + 1] - low, counts[first:last])

@@ -1,7 +1,7 @@
 """Long documents in pieces, whose words are those of the whole: so counting needs no memory for a whole document.
 
-A piece ends at the first place behind a given number of bytes where the text may be parted (`pretokenize.parting`) and
-four ASCII characters stand in front, so that no malformed character reaches across. Places depend on the text alone. A
+A piece ends at the first place after a given number of bytes where the text may be parted (`pretokenize.parting`) and
+four ASCII characters are before, so that no malformed character reaches across. Places depend on the text alone. A
 text without any is one piece.
 """
 
@@ -29,8 +29,8 @@ class Pieces:
     """Where documents may be cut that `cutter` splits."""
 
     def __init__(self, cutter: Cutter, special: Sequence[str] = (), lines: bool = False) -> None:
-        """special: texts that must not be cut, as they are looked for in the document; lines: words are cut in lines,
-        and documents behind any of these."""
+        """special: texts that must not be cut, as they are searched for in the document; lines: words are cut in lines,
+        and documents after any of these."""
         self._cutter, self._special, self._lines = cutter, special, lines
         self._table: NDArray[np.bool_] | None = None
 
@@ -52,7 +52,7 @@ class Pieces:
 
     @property
     def table(self) -> NDArray[np.bool_]:
-        """bool[65536] whether a text may be cut between two bytes, the one in front times 256 and the one behind."""
+        """bool[65536] whether a text may be cut between two bytes, the one before times 256 and the one after."""
         if self._table is None:
             pairs = np.zeros((256, 256), np.bool_)
             if self._lines:

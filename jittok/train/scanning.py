@@ -82,7 +82,7 @@ def lay_out(
 def count_dense(line: Line, low: int, sums: OutI64, numbers: OutI64, begin: int, end: int) -> int:
     """Counts and numbers of places of pairs of first symbols low .. low + DENSE - 1 that begin at begin .. end - 1.
 
-    sums, numbers: int64[DENSE * DENSE], by (left - low) * DENSE + right - low. The next place to go on from.
+    sums, numbers: int64[DENSE * DENSE], by (left - low) * DENSE + right - low. The next place to continue from.
     """
     end = min(end, line.symbols.size - 1)
     level = 0
@@ -125,8 +125,8 @@ def list_dense(line: Line, low: int, places: OutI64, pool: OutI32, begin: int, e
 
 @helper
 def pair_at(own: PairWindow, p: int) -> tuple[int, int, int]:
-    """(left, right, place of the right one) of the pair whose left symbol stands at place p; left or right is negative
-    where there is no pair. The place to go on from, in any case."""
+    """(left, right, place of the right one) of the pair whose left symbol is at place p; left or right is negative
+    where there is no pair. The place to continue from, in any case."""
     a = get_i32(own.symbols, p)
     if a < 0:
         return a, a, p + 1
@@ -217,7 +217,7 @@ def count_pairs(
     """Enters all pairs with their counts but those that are below `least` by `sums` (see `sum_pairs`).
 
     One stretch of the line a call. numbers: int64[pairs] of places.
-    pieces: 1 for the rules of valid pieces. state: int64[2] the place to go on from (1 at first), pairs so far.
+    pieces: 1 for the rules of valid pieces. state: int64[2] the place to continue from (1 at first), pairs so far.
     0, or NEED_PAIRS, NEED_TABLE, and the same place again.
     """
     own = open_pairs(line, pairs, queue, texts, rules)

@@ -1,8 +1,9 @@
-"""A second stage of training, over spaces (SuperBPE): tokens of several words behind those of words.
+"""A second stage of training, over spaces (SuperBPE): tokens of several words after those of words.
 
-The first stage is byte-level BPE with a splitter of words. The second goes on from its tokens: its words are stretches
-of a few words in a line, without digits, sentence ends and colons, counted once. Each step merges as in the first
-stage. llama.cpp cuts texts of such a vocabulary at digits only (pre `superbpe`), so first merges come first there too.
+The first stage is byte-level BPE with a splitter of words. The second continues from its tokens: its words are
+stretches of a few words in a line, without digits, sentence ends and colons, counted once. Each step merges as in the
+first stage. llama.cpp cuts texts of such a vocabulary at digits only (pre `superbpe`), so first merges come first there
+too.
 """
 
 from __future__ import annotations

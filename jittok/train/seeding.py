@@ -1,7 +1,7 @@
-"""Kernels of Unigram's seeds: texts that go on in more than one way, and where in the words each of them stands.
+"""Kernels of Unigram's seeds: texts that go on in more than one way, and where in the words each of them is.
 
 Words (or parts of them, see `shared`) are rows of character ranks. Their suffixes are sorted; nodes of the tree over
-them are texts that several suffixes begin with. What may come behind a text are its next characters' first bytes
+them are texts that several suffixes begin with. What may come after a text are its next characters' first bytes
 (sentencepiece sorts bytes: two characters that begin alike are one way), a space, or the end of a line.
 """
 
@@ -11,11 +11,11 @@ from jittok._jit import I32, I64, OutI32, OutI64, OutU16, helper, kernel, wide
 from jittok.train.pairs import ANY, BYTE, SAME
 
 NO_PIECE = 1 << 18
-"""In the kind of a character that stands in no piece."""
+"""In the kind of a character that is in no piece."""
 LINE_ENDS, SPACE_FOLLOWS = 1, 2
-"""Behind a word, as flags."""
+"""After a word, as flags."""
 NOTHING, SEVERAL = -1, -2
-"""First bytes behind a text: none is known yet, more than one."""
+"""First bytes after a text: none is known yet, more than one."""
 END_BYTE, SPACE_BYTE = 0x00, 0xE2
 DEPTH, FIRST, BEHIND, FACTS = 0, 1, 2, 3
 
@@ -48,7 +48,7 @@ def sort_suffixes(
 ) -> int:
     """Suffixes of words by their first `depth` characters, ends first; `depth` must be even.
 
-    From the last character to the first, as cards are sorted. Shorter suffixes join where they end, in front of all.
+    From the last character to the first, as cards are sorted. Shorter suffixes join where they end, before all.
 
     rest: int32[n] of each character, how many are left in its word; sums: int64[distinct characters + 1]
     groups: int64[depth + 2] zeroed; grouped, order, other: int32[n]
@@ -87,7 +87,7 @@ def sort_suffixes(
 
 @helper
 def both(behind: int, byte: int) -> int:
-    """What is behind a text of which one is behind some, the other behind others."""
+    """What is after a text of which one is after some, the other after others."""
     return byte if behind in (NOTHING, byte) else SEVERAL
 
 
@@ -98,7 +98,7 @@ def find_seeds(
 ) -> int:  # fmt: skip
     """Texts of two characters or more that go on in several ways; how many, or -1: there is no more room.
 
-    behind: the first byte behind the part of each character, or SEVERAL; leads: the first byte of each character
+    after: the first byte after the part of each character, or SEVERAL; leads: the first byte of each character
     order: sorted suffixes; weights: int64[n + 1] how often the words of those before each occur
     stack: int64[FACTS * (longest + 4)]; firsts, lasts: the suffixes (places in `order`) that begin with each text
     """

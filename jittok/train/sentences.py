@@ -1,4 +1,4 @@
-"""What Unigram's training begins with: distinct words in sentencepiece's order, and what is behind each of them.
+"""What Unigram's training begins with: distinct words in sentencepiece's order, and what is after each of them.
 
 Words begin with U+2581. Characters below the coverage are U+2585, which is in no piece, as are texts of symbols.
 """
@@ -20,7 +20,7 @@ from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import UNICODE_SIZE
 
 FOLLOWED = r"[^ \n]+ ?"
-"""A run and the space behind it: whether a text goes on in more than one way depends on that."""
+"""A run and the space after it: whether a text goes on in more than one way depends on that."""
 FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -33,7 +33,7 @@ class Sentences(NamedTuple):
     lines: NDArray[np.int64]  # [words] how often each ends a line
     characters: NDArray[np.int64]  # the code point of each rank
     required: list[int]  # code points that must be pieces, the most frequent first
-    last: NDArray[np.int32]  # the word at the end of the last line; empty if nobody knows
+    last: NDArray[np.int32]  # the word at the end of the last line; empty if no one knows
 
     @property
     def longest(self) -> int:
@@ -42,7 +42,7 @@ class Sentences(NamedTuple):
 
     @property
     def flags(self) -> NDArray[np.uint8]:
-        """uint8[words]: what is behind each."""
+        """uint8[words]: what is after each."""
         return (LINE_ENDS * (self.lines > 0) + SPACE_FOLLOWS * (self.counts > self.lines)).astype(np.uint8)
 
 
@@ -73,11 +73,11 @@ def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
 
 
 class _Words(NamedTuple):
-    """Words behind each other."""
+    """Words one after the other."""
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]  # [words + 1]
-    sums: NDArray[np.int64]  # [words, 2] how often each ends a line, how often a space or a further mark is behind it
+    sums: NDArray[np.int64]  # [words, 2] how often each ends a line, how often a space or a further mark is after it
 
     def text(self, k: int) -> bytes:
         """A word."""
@@ -94,7 +94,7 @@ class _Words(NamedTuple):
         return _Words(data, starts, self.sums[rows])
 
     def with_others(self, rows: NDArray[np.int64], texts: list[bytes]) -> _Words:
-        """The words with others in place of some, which are behind all now."""
+        """The words with others in place of some, which are after all now."""
         left = np.ones(self.starts.size - 1, np.bool_)
         left[rows] = False
         return _joined([self.taken(np.flatnonzero(left)), _Words(*flat_words(texts), self.sums[rows])])
@@ -116,7 +116,7 @@ def _joined(parts: list[_Words]) -> _Words:
 
 
 def text_order(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(words by their bytes, bool[words] whether each of these is another one than that in front of it).
+    """(words by their bytes, bool[words] whether each of these is another one than that before it).
 
     All words by their first eight bytes, then those that are equal so far by the next eight, and so on.
     """
@@ -146,7 +146,7 @@ def text_order(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> tuple[NDAr
 
 
 def _marked(counts: Counts, symbols: Symbols) -> _Words:
-    """Words with U+2581 in front, some of them twice."""
+    """Words with U+2581 before, some of them twice."""
     parts = [_Words(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((0, 2), np.int64))]
     for first, last in blocks(counts.starts, BLOCK):
         ends = counts.starts[first : last + 1] - counts.starts[first]
@@ -164,13 +164,13 @@ def _marked(counts: Counts, symbols: Symbols) -> _Words:
 
 
 def _with_parts(words: _Words, symbols: Symbols) -> list[_Words]:
-    """The words; those with symbols or U+2581 of their own are cut, and are behind the others."""
+    """The words; those with symbols or U+2581 of their own are cut, and are after the others."""
     if not all_text(words.data, words.starts):
         texts = [text.encode() for text in texts_of(words.data, words.starts)]
         words = _Words(*flat_words(texts), words.sums)
     data, mark = np.append(words.data, np.zeros(2, np.uint8)), SPACE_MARK_BYTES
     marks = (data[:-2] == mark[0]) & (data[1:-1] == mark[1]) & (data[2:] == mark[2])
-    marks[words.starts[:-1]] = False  # that in front
+    marks[words.starts[:-1]] = False  # that before
     odd = np.flatnonzero(marks | (words.data == BOUNDARY[0]))
     odd = np.union1d(np.searchsorted(words.starts, odd, "right") - 1, symbols.held(words.data, words.starts))
     if not odd.size:
@@ -186,7 +186,7 @@ def _with_parts(words: _Words, symbols: Symbols) -> list[_Words]:
 
 
 def _parts(word: bytes, symbols: Symbols) -> list[bytes]:
-    """A word cut in front of each U+2581 of its own, with BOUNDARY in place of symbols."""
+    """A word cut before each U+2581 of its own, with BOUNDARY in place of symbols."""
     plain = symbols.pattern.sub(BOUNDARY, word)
     head, *parts = plain.split(SPACE_MARK_BYTES)
     return [head] * (head != b"") + [SPACE_MARK_BYTES + part for part in parts]

@@ -35,13 +35,13 @@ class Shared(NamedTuple):
     text: NDArray[np.int32]
     ends: NDArray[np.int64]  # [parts + 1]
     counts: NDArray[np.int64]  # [parts]
-    behind: NDArray[np.int32]  # [parts] the first byte of what stands behind each: END_BYTE, SEVERAL ...
+    behind: NDArray[np.int32]  # [parts] the first byte of what is after each: END_BYTE, SEVERAL ...
     where: NDArray[np.int32]  # [characters of the words] which character of `text` each is
 
 
 @helper
 def _apart(classes: I32, a: int, b: int) -> bool:
-    """Whether no piece has these two neighbours."""
+    """Whether no piece has these two neighbors."""
     x, y = wide(classes[a]), wide(classes[b])
     if x == ALONE or y == ALONE:  # noqa: PLR1714  kernels have no tuples of these
         return True

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 SHARED_BYTES = 1 << 20
-"""About what a thread takes at once at the end of what is counted by several, who wait for the last one. In front of it
+"""About what a thread takes at once at the end of what is counted by several, who wait for the last one. Before it
 they take more: a thread has half of its share at once, then half of what is left."""
 SAMPLED_TEXTS = 1 << 10
 """Of about so many texts lengths are asked for before threads begin; all of them are too far apart in memory."""
 
 
 def shares_of(texts: Any, threads: int) -> list[list[tuple[int, Any]]]:
-    """For each thread, (number of its first text, texts) of what it takes one after the other: neighbours, which have
+    """For each thread, (number of its first text, texts) of what it takes one after the other: neighbors, which have
     more words in common than others. None where there is one thread, or texts that come one by one."""
     if threads == 1 or not isinstance(texts, list | tuple) or len(texts) < threads:
         return []

@@ -1,7 +1,7 @@
 """sentencepiece's BPE (`bpe_model_trainer.cc`): the rule with the true maximum.
 
 Sentences are lines. Words begin with U+2581, which stands for a space; characters below the coverage become unknown,
-and no piece has one. A pair is valid if its text is a piece: not too long, U+2581 only in front, one script only, and
+and no piece has one. A pair is valid if its text is a piece: not too long, U+2581 only before, one script only, and
 digits alone if asked for. The best pair has the highest count, of these the shortest text, of these the smallest. A
 text that another pair made already is dropped without being merged. The score of piece k is -k; the characters follow
 by count.
@@ -138,7 +138,7 @@ def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None 
 
 
 def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
-    """The parts of the words that pieces may lie in: U+2581 in front of each word, cut where scripts meet.
+    """The parts of the words that pieces may lie in: U+2581 before each word, cut where scripts meet.
 
     Runs of separators are left out. Symbols, also `<s>` and those of bytes, become BOUNDARY: the longest that fits,
     from the left.
@@ -158,11 +158,11 @@ def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
 
 
 Flat = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
-"""Words behind each other, where each begins (and the end), counts."""
+"""Words one after the other, where each begins (and the end), counts."""
 
 
 def marked(words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Flat:
-    """The words with U+2581 in front, without runs of separators."""
+    """The words with U+2581 before, without runs of separators."""
     words, starts, counts = picked(words, starts, counts, is_word(words, starts))
     sizes, mark = np.diff(starts), np.frombuffer(SPACE_MARK_BYTES, np.uint8)
     out = np.insert(words, np.repeat(starts[:-1], mark.size), np.tile(mark, sizes.size))
@@ -193,7 +193,7 @@ class Symbols:
     def __init__(self, options: SpmOptions) -> None:
         texts = sorted((text.encode() for text in first_pieces(options)[0] if text), key=len, reverse=True)
         self.pattern = re.compile(b"|".join(map(re.escape, texts)))
-        self._heads = np.zeros((256, 256), np.bool_)  # what they begin with: a byte, and that behind it
+        self._heads = np.zeros((256, 256), np.bool_)  # what they begin with: a byte, and that after it
         for text in texts:
             self._heads[text[0], slice(None) if len(text) == 1 else text[1]] = True
 

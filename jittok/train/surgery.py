@@ -1,8 +1,9 @@
 """Vocabularies changed: new merges for other texts, unused tokens taken away.
 
-`extend`: words are encoded with the old vocabulary, and training goes on from its tokens. Old ids and old merges stay,
-new ones follow; a text whose words no new merge touches keeps its ids. A pair whose text is a token already is passed
-over. `prune`: tokens that texts never use go, unless a token that stays is made of them; all others keep their order.
+`extend`: words are encoded with the old vocabulary, and training continues from its tokens. Old ids and old merges
+stay, new ones follow; a text whose words no new merge touches keeps its ids. A pair whose text is a token already is
+passed over. `prune`: tokens that texts never use go, unless a token that stays is made of them; all others keep their
+order.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _words(tok: Tokenizer, texts: Any, words: Counts | None) -> tuple[Counts, An
 
 
 def extend(tok: Tokenizer, texts: Any, more: int, *, words: Counts | None = None, min_frequency: int = 0) -> Edited:
-    """`more` new tokens for texts (or counted words), behind those of a vocabulary of byte-level BPE."""
+    """`more` new tokens for texts (or counted words), after those of a vocabulary of byte-level BPE."""
     vocab = tok.gguf("surgery")
     words, ids, ends = _words(tok, texts, words)
     base = len(vocab)
@@ -101,7 +102,7 @@ def types_of(vocab: Vocab) -> list[int]:
 
 
 def _in_bytes(text: bytes) -> bytes:
-    """A token's raw bytes; what is not in the alphabet of bytes is nobody's text."""
+    """A token's raw bytes; what is not in the alphabet of bytes is no one's text."""
     try:
         return bytes(BYTE_OF_CHARACTER[ord(c)] for c in text.decode())
     except (KeyError, UnicodeDecodeError):

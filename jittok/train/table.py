@@ -2,8 +2,8 @@
 
 A word of up to 15 bytes is its own key: its bytes, with their number on top, are two words of a slot. So counting one
 that is known touches one cache line. A longer one is found by a hash of 64 bits and compared in the blob, where long
-words lie behind each other. Pieces come in batches: all of a batch are hashed and their slots asked for, then they are
-compared.
+words lie one after the other. Pieces come in batches: all of a batch are hashed and their slots asked for, then they
+are compared.
 
 A slot is four words of 64 bits, a count of 0 an empty one:
 
@@ -58,7 +58,7 @@ class Table(NamedTuple):
 
     short: OutU64  # [SLOT * slots]
     long: OutU64  # [SLOT * slots]
-    blob: OutU8  # [bytes] long words, with 16 bytes of room behind
+    blob: OutU8  # [bytes] long words, with 16 bytes of room after
     used: OutI64  # [3] short words, long words, bytes of the blob
     keys: OutU64  # [3 * BATCH] scratch: the keys and slots of one batch
 
@@ -145,7 +145,7 @@ def same_words(blob: Window, at: int, text: Window, place: int, size: int) -> bo
 
 @helper
 def _add_short(table: TableWindow, i: int, a: np.uint64, b: np.uint64, weight: np.uint64, mark: np.uint64) -> None:
-    """`weight` more of a short word, to be looked for from slot i on; none if it has the mark already."""
+    """`weight` more of a short word, to be searched for from slot i on; none if it has the mark already."""
     while True:
         count = get_u64(table.short, SLOT * i + 2)
         if count == NONE:
@@ -200,7 +200,7 @@ def _add_long(
 
 @helper
 def has_room(table: TableWindow, words: int, size: int) -> int:
-    """0 if there is room for so many words of so many bytes in all, else what there is too little of."""
+    """0 if there is capacity for so many words of so many bytes in all, else what there is too little of."""
     if get_i64(table.used, N_SHORT) + words > table.short_limit:
         return NEED_SHORT
     if get_i64(table.used, N_LONG) + min(words, size // (SHORT + 1)) > table.long_limit:
@@ -257,7 +257,7 @@ def count_batch(
 
 @kernel
 def add_table(table: Table, short: U64, long: U64, blob: U8, state: OutI64) -> int:
-    """Adds the counts of another table's slots; the state (int64[2], 0 at first) says where to go on. 0, or NEED_*.
+    """Adds the counts of another table's slots; the state (int64[2], 0 at first) says where to continue. 0, or NEED_*.
 
     Linear in the slots. Marks are not taken over: sums of two tables are of different documents.
     """
@@ -292,9 +292,9 @@ def add_table(table: Table, short: U64, long: U64, blob: U8, state: OutI64) -> i
 
 @kernel
 def add_words(table: Table, words: U8, starts: I64, counts: I64, state: OutI64) -> int:
-    """Adds words with counts: word k is words[starts[k]:starts[k + 1]], with 16 readable bytes behind the last one.
+    """Adds words with counts: word k is words[starts[k]:starts[k + 1]], with 16 readable bytes after the last one.
 
-    The state (int64[1], 0 at first) says where to go on. 0, or NEED_*.
+    The state (int64[1], 0 at first) says where to continue. 0, or NEED_*.
     """
     own, text = open_table(table), window(words)
     k = state[0]
@@ -319,8 +319,8 @@ def add_words(table: Table, words: U8, starts: I64, counts: I64, state: OutI64) 
 def spread_slots(slots: OutU64, long: int) -> int:
     """The words in the first half of the slots, all others of which are empty, take their places in the whole table.
 
-    From the first empty slot on, around: a word moves to a slot that no later one stands in front of, if not to its
-    own. For of the words in front of it no more can be in its way than were before.
+    From the first empty slot on, around: a word moves to a slot that no later one is before, if not to its
+    own. For of the words before it no more can be in its way than were before.
     """
     table, half = window(slots), slots.size // SLOT // 2
     mask, first, moved = np.int64(2 * half - 1), 0, 0
@@ -345,7 +345,7 @@ def spread_slots(slots: OutU64, long: int) -> int:
 
 
 def _slots(number: int) -> NDArray[np.uint64]:
-    """So many empty slots, with memory behind them, of which pages are taken only when a table has grown so far."""
+    """So many empty slots, with memory after them, of which pages are taken only when a table has grown so far."""
     return _on_lines(SLOT * max(number, RESERVED))[: SLOT * number]
 
 

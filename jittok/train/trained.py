@@ -106,7 +106,7 @@ class Trained:
 
     def trace(self) -> Iterator[dict[str, Any]]:
         """Each merge, as a record: its left and right symbol; the symbol that it makes; how often the two were
-        neighbours; how often they were merged; the number of tokens that the corpus then has. bytes / tokens_left is
+        neighbors; how often they were merged; the number of tokens that the corpus then has. bytes / tokens_left is
         the compression."""
         made = self.learned
         left = made.symbols

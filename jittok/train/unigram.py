@@ -3,7 +3,7 @@
 Seeds are the characters and all texts that go on in more than one way and are pieces, scored by frequency times
 length. Then, in turns: expected counts over all segmentations of all words, scores from them, twice; and pruning by
 what the likelihood loses when a piece is taken away. Numbers have 32 bits, and words are added in slices, where
-sentencepiece does so: in as many as it has threads, 16 if nobody says otherwise. The number of slices changes last
+sentencepiece does so: in as many as it has threads, 16 if no one says otherwise. The number of slices changes last
 digits; the threads that do the work change nothing.
 """
 
@@ -67,7 +67,7 @@ class Step(NamedTuple):
 
 @dataclass
 class _Model:
-    """Pieces by where their texts stand in the parts of words, with scores, and the edges they are."""
+    """Pieces by where their texts are in the parts of words, with scores, and the edges they are."""
 
     sentences: Sentences
     parts: Shared
@@ -105,7 +105,7 @@ def train_unigram(
     texts: Any = None, size: int = 8000, *, words: Counts | None = None, threads: int | None = None,
     memory: int | None = None, log: Callable[[Step], None] | None = None, **options: Any,
 ) -> SpmTrained:  # fmt: skip
-    """Train sentencepiece's Unigram on texts (lines are sentences), or on runs with the space behind them.
+    """Train sentencepiece's Unigram on texts (lines are sentences), or on runs with the space after them.
 
     log: is told every maximization. options: fields of `SpmOptions`; `byte_fallback` is off if not given.
     """
@@ -219,7 +219,7 @@ def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
 def _with_last(
     sentences: Sentences, parts: Shared, kinds: Any, order: Any, rest: Any, longest: int, found: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """Seeds with what the last line adds. Nothing is behind that line. So a text that it ends with goes on in more than
+    """Seeds with what the last line adds. Nothing is after that line. So a text that it ends with goes on in more than
     one way if another line ends with it too. Then the text counts as often as there are such lines."""
     firsts, lasts, sizes, sums = found
     text, word = parts.text, frozen(sentences.last, np.int32)

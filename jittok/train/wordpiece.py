@@ -1,6 +1,6 @@
 """WordPiece: BERT's words, merged as BPE merges; the merges are then forgotten.
 
-The first character of a word is a symbol, every other one is another symbol, written with `##` in front. Ids: special
+The first character of a word is a symbol, every other one is another symbol, written with `##` before. Ids: special
 tokens, all characters by code point, the `##` ones by code point, merges. (Hugging Face's `WordPieceTrainer` numbers
 the `##` characters in the order of a randomly seeded hash table, and ids decide ties: two runs of it differ.)
 """
@@ -47,7 +47,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROLES = {"[PAD]": "pad", "[UNK]": "unk", "[CLS]": "bos", "[SEP]": "sep", "[MASK]": "mask"}
 CONTINUES = "##"
 LONGEST_IN_BERT = 100
-"""Characters of the longest word that BERT's tokenizer looks for in its vocabulary."""
+"""Characters of the longest word that BERT's tokenizer searches for in its vocabulary."""
 RUNS = r"[^ \t-\r]+"
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -64,7 +64,7 @@ IDEOGRAPHS = (
 
 @dataclass(eq=False)
 class WordPieceTrained:
-    """Texts of ids, `##` in front of what continues a word."""
+    """Texts of ids, `##` before what continues a word."""
 
     texts: list[str]
     special: tuple[str, ...]
@@ -119,7 +119,7 @@ def classified(
     points: NDArray[np.int64], lowercase: bool = True, strip_accents: bool = True
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(class of each character, see `parts`; what it becomes), as llama.cpp cuts BERT's words. U+2581 ends a word: a
-    GGUF writes it in front of tokens that begin words, so a token that held it would have the text of another."""
+    GGUF writes it before tokens that begin words, so a token that held it would have the text of another."""
     kinds, others = np.full(points.size, SAME, np.int64), points.copy()
     for k, point in enumerate(points.tolist()):
         c = nfd(point) if strip_accents else point  # the first code point of the decomposition

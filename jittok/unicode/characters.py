@@ -18,4 +18,4 @@ SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2 = SPACE_MARK_BYTES
 KMER = 6
 """HybridDNA: letters of a token between `<dna>` and `</dna>`,"""
 KMER_MARK = "\ue000".encode()
-"""and what stands behind them in the text that such a token is found by."""
+"""and what is after them in the text that such a token is found by."""

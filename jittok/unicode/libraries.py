@@ -27,9 +27,9 @@ SETS = (
     "ideographic", "extended_pictographic",
 )  # fmt: skip
 """Names of sets that are no classes of regular expressions. "newer": code points that the normal forms leave alone;
-"extending": what grapheme clusters go on with, by which tokenizers reads character maps; the others behind it: what
+"extending": what grapheme clusters continue with, by which tokenizers reads character maps; the others after it: what
 else the rules of grapheme clusters tell apart. "cluster_linker" joins two of "cluster_consonant", with what else
-belongs to a cluster between them, but for "cluster_apart". What stands behind that is for `properties`."""
+belongs to a cluster between them, but for "cluster_apart". What is after that is for `properties`."""
 CLASSES = (
     "L", "Lu", "Ll", "Lt", "Lm", "Lo", "N", "Nd", "Nl", "No", "M", "Mn", "Mc", "Me", "P", "Pc", "Pd", "Ps", "Pe", "Pi",
     "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "C", "Cc", "Cf", "Han", "space", "digit", "word",
@@ -149,7 +149,7 @@ MANY = 1 << 12
 
 @cache
 def non_starters(form: Form) -> frozenset[str]:
-    """Characters that a normal form puts in order with their neighbours: those of a combining class, and those that
+    """Characters that a normal form puts in order with their neighbors: those of a combining class, and those that
     become such. Without "newer" ones, which no text here has, and of which Python's table may know nothing."""
     from jittok.unicode.nfc import classed
 
@@ -165,7 +165,7 @@ def _long_rows(form: Form) -> Any:
 
 
 def _in_order(form: Form, marks: str) -> str:
-    """Marks, decomposed each by itself, by their combining classes."""
+    """Marks, decomposed each alone, by their combining classes."""
     if len(marks) < MANY:
         parts = unicodedata.normalize("NFKD" if "K" in form else "NFD", " ".join(marks))
         return "".join(sorted(parts.replace(" ", ""), key=unicodedata.combining))
@@ -188,7 +188,7 @@ def _by_classes(form: Form, marks: str) -> dict[int, str]:
 
 
 def _normalize(form: Form, text: str) -> str:
-    """unicodedata.normalize in linear time. It sorts marks by exchanging neighbours: 64,000 in a row take seconds.
+    """unicodedata.normalize in linear time. It sorts marks by exchanging neighbors: 64,000 in a row take seconds.
 
     A long row has a character at a multiple of the stride, so few characters are looked at where there is none.
     """
@@ -200,7 +200,7 @@ def _normalize(form: Form, text: str) -> str:
 def normal_form_of_row(form: Form, front: str, marks: str) -> str:
     """`normal_form` of a text that ends in a long row of marks, for which it takes hardly any memory.
 
-    The first few marks of a class may be put together with what stands in front. The others of that class stay behind
+    The first few marks of a class may be put together with what is before. The others of that class stay after
     them, so they are not shown to the normal form.
     """
     if not non_starters(form).issuperset(set(marks)):
@@ -217,7 +217,7 @@ def normal_form_of_row(form: Form, front: str, marks: str) -> str:
 
 
 def normal_form(form: Form, text: str) -> str:
-    """NFC, NFD, NFKC or NFKD as tokenizers' crate does it: what its tables do not know is a starter by itself."""
+    """NFC, NFD, NFKC or NFKD as tokenizers' crate does it: what its tables do not know is a starter alone."""
     if text.isascii() or unicodedata.is_normalized(form, text):  # a part of a normal form is one
         return text
     if characters("newer").isdisjoint(text):

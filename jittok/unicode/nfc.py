@@ -98,7 +98,7 @@ def composing_pairs() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.
 
 @cache
 def seconds() -> frozenset[int]:
-    """Code points that can compose with one in front of them."""
+    """Code points that can compose with one before them."""
     vowels, trailing = range(V_BASE, V_BASE + V_COUNT), range(T_BASE + 1, T_BASE + T_COUNT)
     return frozenset({second for _, second in compositions()} | {*vowels, *trailing})
 
@@ -109,7 +109,7 @@ def _classes() -> memoryview:
 
 
 def combining_class(c: int) -> int:
-    """0 for what stands by itself."""
+    """0 for what is alone."""
     return int(_classes()[c])
 
 
@@ -134,6 +134,6 @@ def composition(first: int, second: int) -> int | None:
 
 
 def begins_anew(c: int) -> bool:
-    """Whether what stands in front of `c` neither changes it nor is changed by it: texts may be cut here."""
+    """Whether what is before `c` neither changes it nor is changed by it: texts may be cut here."""
     first = decomposition(c)[0]
     return combining_class(first) == 0 and first not in seconds()

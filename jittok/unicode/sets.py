@@ -10,7 +10,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 def merged(parts: Iterable[tuple[int, int]]) -> Ranges:
-    """The set of what stands in any of some ranges."""
+    """The set of what is in any of some ranges."""
     out: list[tuple[int, int]] = []
     for low, high in sorted(parts):
         if out and low <= out[-1][1] + 1:

@@ -136,7 +136,7 @@ def value(text: bytes | bytearray, at: int, size: int) -> int:
 
 
 def decode(text: bytes | bytearray, shortest: bool = True) -> Iterator[tuple[int, int, int]]:
-    """(code point, start, stop) of each sequence; a byte that begins none is U+FFFD by itself.
+    """(code point, start, stop) of each sequence; a byte that begins none is U+FFFD alone.
 
     shortest: as for `well_formed`. Source: llama.cpp, `unicode_cpts_from_utf8`.
     """

@@ -188,7 +188,7 @@ def end_of_generation(
 
 
 def special_order(lengths: NDArray[np.int64], attributes: NDArray[np.int32]) -> list[int]:
-    """Ids that the partition looks for: longest text first, ties as libstdc++'s std::sort leaves them."""
+    """Ids that the partition searches for: longest text first, ties as libstdc++'s std::sort leaves them."""
     special: list[int] = np.flatnonzero(attributes & (CONTROL | USER_DEFINED | UNKNOWN)).tolist()
     sizes = dict(zip(special, lengths[special].tolist(), strict=True))
     std_sort(special, lambda a, b: sizes[a] > sizes[b])

@@ -17,7 +17,7 @@ _RANKS: WeakKeyDictionary[Vocab, dict[bytes, int]] = WeakKeyDictionary()
 
 
 def shown(raw: bytes | bytearray) -> str:
-    """Bytes as text; what is no UTF-8 is escaped."""
+    """Bytes as text; what is invalid UTF-8 is escaped."""
     return bytes(raw).decode("utf-8", "backslashreplace")
 
 

@@ -100,12 +100,12 @@ class Facts:
 
     @property
     def add_bos(self) -> bool:
-        """Whether `add_special` puts BOS in front (WordPiece does so in any case)."""
+        """Whether `add_special` puts BOS before (WordPiece does so in any case)."""
         return bool(self.vocab.add_bos)
 
     @property
     def add_eos(self) -> bool:
-        """Whether `add_special` puts EOS behind."""
+        """Whether `add_special` puts EOS after."""
         return bool(self.vocab.add_eos)
 
     @property
@@ -115,7 +115,7 @@ class Facts:
 
     @property
     def add_space_prefix(self) -> bool:
-        """Whether texts get a space in front (SPM, UGM), which decoding takes away."""
+        """Whether texts get a space before (SPM, UGM), which decoding takes away."""
         return bool(self.vocab.add_space_prefix)
 
     @property
@@ -140,7 +140,7 @@ class Facts:
 
     @property
     def token_bytes(self) -> NDArray[np.uint8]:
-        """uint8[bytes]: the texts of all tokens behind each other."""
+        """uint8[bytes]: the texts of all tokens one after the other."""
         return self.vocab.token_bytes
 
     @property

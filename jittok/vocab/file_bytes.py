@@ -1,6 +1,6 @@
 """Bytes of a file, read where they are asked for, and nothing else of it; and bytes that are kept as they were read.
 
-Not mapped: whoever cuts a mapped file kills the process that looks at it (SIGBUS), and nobody can be kept from cutting
+Not mapped: whoever cuts a mapped file kills the process that looks at it (SIGBUS), and no one can be kept from cutting
 a model. A file that is cut after it was opened is MalformedVocab.
 """
 
@@ -20,7 +20,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) 
 
 
 class FileBytes:
-    """`size`, as it was when the file was opened, and slices of step 1, each read anew into an array of its own.
+    """`size`, as it was when the file was opened, and slices of step 1, each read again into an array of its own.
 
     Opening raises OSError, and MalformedVocab for what is no regular file.
     """

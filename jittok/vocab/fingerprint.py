@@ -95,7 +95,7 @@ def _since_the_first_release(vocab: Any) -> tuple[tuple[str, bool], ...]:
 
 
 def _canonical_merges(vocab: Any) -> bytes:
-    """The merge lines that can match, each once, in order, behind the length of their left part.
+    """The merge lines that can match, each once, in order, after the length of their left part.
 
     No symbol of a word holds a space, so a pair with a space never matches. Without such pairs the spaces between the
     parts say where a line ends, whatever else is in them. A line holds one pair (split_merge): lines are compared.

@@ -1,7 +1,7 @@
-"""The header of a GGUF file: key-value pairs, walked over bytes that nobody has checked.
+"""The header of a GGUF file: key-value pairs, walked over bytes that no one has checked.
 
 Only the pairs are read, never tensors. A file is read in blocks that grow with the pairs read so far; the last block
-may reach a little behind them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that remain, and
+may reach a little after them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that remain, and
 with limits of our own, before it is used. So a file cannot ask for more memory than it has bytes, and a large file
 not for more than any vocabulary needs. Arrays stay where they are until they are asked for: `NumberArray` and
 `StringArray` note where. Strings in arrays are not turned into objects: a vocabulary has hundreds of thousands.
@@ -72,7 +72,7 @@ Bytes = NDArray[np.uint8] | FileBytes | HeldBytes
 
 @dataclass(frozen=True)
 class NumberArray:
-    """Numbers of one array, which stand in the source from `start`."""
+    """Numbers of one array, which are in the source from `start`."""
 
     data: Bytes
     dtype: np.dtype[Any]
@@ -100,7 +100,8 @@ class StringArray:
         return self.starts.size
 
     def packed(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """(bytes, offsets: int64[n + 1]) of the strings behind each other, each ended at its first NUL (a C string)."""
+        """(bytes, offsets: int64[n + 1]) of the strings one after the other, each ended at its first NUL (a C
+        string)."""
         lengths = self.lengths
         offsets = np.zeros(len(self) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -115,7 +116,7 @@ class StringArray:
         return StringArray(packed, offsets[:-1], cut).packed()
 
     def _bytes(self) -> NDArray[np.uint8]:
-        """The bytes of all strings, one after another: those behind as many starts as ends are in none."""
+        """The bytes of all strings, one after another: those after as many starts as ends are in none."""
         filled = self.lengths > 0
         if not filled.any():
             return np.zeros(0, np.uint8)
@@ -139,7 +140,7 @@ class Header:
     file: str
     version: int
     values: dict[str, tuple[Any, Any]]
-    stop: int  # the place behind the last pair
+    stop: int  # the place after the last pair
 
     def scalar(self, key: str, kind: int, default: Any) -> Any:
         """The value of a key, or the default when it is absent. Another type is MalformedVocab: llama.cpp converts
@@ -216,7 +217,7 @@ class _Walker:
         return MalformedVocab(self.file, f"{self.key} (byte {self.at})", InWords(found), expected)
 
     def need(self, count: int, what: str) -> int:
-        """Where the next `count` bytes stand in the view."""
+        """Where the next `count` bytes are in the view."""
         if count > self.size - self.at:
             raise self.bad(f"{self.size - self.at} bytes left", f"{count} bytes for {what}")
         if not self.base <= self.at <= self.base + len(self.view) - count:
@@ -266,7 +267,7 @@ class _Walker:
             if raw in seen:
                 raise self.bad(f"{raw.decode('utf-8', 'replace')!r} twice", "each key once")
             seen.add(raw)
-            # keys are compared as C strings, and the first match counts; nobody asks for one that is no UTF-8
+            # keys are compared as C strings, and the first match counts; no one asks for one that is invalid UTF-8
             self.key = raw.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
             values.setdefault(self.key, self.value())
         return Header(self.file, version, values, self.at)

@@ -19,7 +19,7 @@ from jittok.vocab.types import rules_of
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 
 MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, (1 << 24) - 1
-"""LONGEST_TOKEN: lengths of pieces stand in 24 bits. llama.cpp has no bound of its own."""
+"""LONGEST_TOKEN: lengths of pieces are in 24 bits. llama.cpp has no bound of its own."""
 """Types of which llama.cpp refuses a vocabulary without tokens."""
 _EMPTY = np.zeros(0, np.uint8)
 
@@ -261,7 +261,7 @@ def _refuse_twins(file: str, data: NDArray[np.uint8], offsets: NDArray[np.int64]
 
 
 def _without_marks(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Model hybriddna: texts of k-mers lose their mark; they stand behind the token <oov>."""
+    """Model hybriddna: texts of k-mers lose their mark; they are after the token <oov>."""
     texts = ragged_bytes(data, offsets)
     if b"<oov>" not in texts:
         return data, offsets

@@ -43,7 +43,7 @@ def std_hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[n
         k = load(starts[:count] + 8 * word) * _MUL
         h[:count] = (h[:count] ^ ((k ^ (k >> _SHIFT)) * _MUL)) * _MUL
     rest = np.flatnonzero(lengths % 8)
-    past = (64 - 8 * (lengths[rest] % 8)).astype(np.uint64)  # bits behind the text
+    past = (64 - 8 * (lengths[rest] % 8)).astype(np.uint64)  # bits after the text
     h[rest] = (h[rest] ^ (load(starts[rest] + 8 * words[rest]) << past >> past)) * _MUL
     h = (h ^ (h >> _SHIFT)) * _MUL
     hashes = np.empty_like(h)

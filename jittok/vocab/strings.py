@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 WINDOW = 1 << 14
 """Bytes that are looked at in one go: where all are zeros, each is a place of eight bytes in two arrays."""
 FEW, ALONE = 16, 256
-"""Behind a run of fewer, so many strings are walked one by one: texts with many NULs cost what they always did."""
+"""After a run of fewer, so many strings are walked one by one: texts with many NULs cost what they always did."""
 _LENGTH = struct.Struct("<Q")
 
 
 def walk(view: memoryview, at: int, count: int) -> tuple[NDArray[np.int64], int, int]:
-    """(where the texts of up to `count` strings begin, the place behind the last one, its length). The first length
-    stands at `at`; it ends before a length that is not in view."""
+    """(where the texts of up to `count` strings begin, the place after the last one, its length). The first length
+    is at `at`; it ends before a length that is not in view."""
     parts, length = [np.zeros(0, np.int64)], 0
     while count and at <= len(view) - 8:
         window = view[at : at + WINDOW]
@@ -53,7 +53,7 @@ def _candidates(window: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[n
     zero = window == 0
     two = zero[:-1] & zero[1:]
     four = two[:-2] & two[2:]
-    seven = four[:-3] & four[3:]  # and the six behind it
+    seven = four[:-3] & four[3:]  # and the six after it
     places = np.flatnonzero(seven[1:])
     follows = places + 8 + window[places]
     leads = np.zeros(places.size, bool)

@@ -26,7 +26,7 @@ class TypeRules(Record):
     compares_scores: bool = False
     """Scores order merges, so each must be a number."""
     reads_characters: bool = False
-    """Text is read as code points: bytes that are no UTF-8 become U+FFFD."""
+    """Text is read as code points: bytes that are invalid UTF-8 become U+FFFD."""
     makes_pieces: bool = False
     """llama.cpp makes all pieces while loading, and dies on some tokens."""
     byte_tokens: bool = True

@@ -50,7 +50,7 @@ class Vocab(Record, eq=False):
     merge_offsets: NDArray[np.int64]  # int64[merges + 1]; empty merges: [0]
     charsmap: NDArray[np.uint8]  # uint8[bytes] precompiled_charsmap; empty when absent
 
-    special_tokens: NDArray[np.int32]  # int32[k] ids that the partition looks for, in llama.cpp's order
+    special_tokens: NDArray[np.int32]  # int32[k] ids that the partition searches for, in llama.cpp's order
     eog_ids: frozenset[int] = frozenset()
     suppressed_ids: tuple[int, ...] = ()
 
@@ -139,6 +139,6 @@ class Vocab(Record, eq=False):
 
 
 def split_merge(line: bytes) -> tuple[bytes, bytes]:
-    """The two parts of a merge line: cut at the first space behind byte 0; without one, a pair that never matches."""
+    """The two parts of a merge line: cut at the first space after byte 0; without one, a pair that never matches."""
     cut = line.find(b" ", 1)
     return (line[:cut], line[cut + 1 :]) if cut >= 0 else (b"", b"")

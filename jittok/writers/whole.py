@@ -51,7 +51,7 @@ def _open_file(path: str | os.PathLike[str]) -> int | None:
 @contextmanager
 def _at_the_end(descriptor: int) -> Iterator[Path]:
     """A file whose bytes go where the next ones of a descriptor do. Whoever opened its file by name would write over
-    what stands there."""
+    what is there."""
     import shutil
     import tempfile
 
@@ -79,7 +79,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """An OSError that names no file, as when a disk is full, or one that nobody knows, gets this name."""
+    """An OSError that names no file, as when a disk is full, or one that no one knows, gets this name."""
     try:
         yield
     except OSError as error:
@@ -89,7 +89,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _is_unnamed(error: OSError) -> bool:
-    """Whether an error names no file, as when a disk is full, or one that nobody knows."""
+    """Whether an error names no file, as when a disk is full, or one that no one knows."""
     name = error.filename
     return not isinstance(name, str) or HIDDEN in name or name.startswith(BY_DESCRIPTOR)
 

@@ -29,7 +29,7 @@ RULES = [(False, False), (False, True), (True, False), (True, True)]
 EXAMPLES = max(amount(6, 4, 1), settings.default.max_examples // 16) if JIT else 1
 """What make fuzz has more of. Without the compiler each takes half a second."""
 BEFORE, SLACK = b"\xff" * 3, b"\x80" * 8
-"""What stands around a text and is none of it."""
+"""What is around a text and is none of it."""
 
 
 @kernel
@@ -172,7 +172,7 @@ def test_many_newlines_are_characters_where_nothing_makes_them_spaces(space):
 
 
 def test_spans_that_fall_are_counted_in_characters():
-    """A file's normalizer may put what it writes behind what follows."""
+    """A file's normalizer may put what it writes after what follows."""
     data, one = np.frombuffer("é中a😀b".encode() + bytes(16), np.uint8), np.array([0])
     spans = np.array([[5, 6], [0, 5], [6, 11], [2, 5], [0, 2]])
     found = character_spans(data, one, one + 11, np.array([0, 5]), spans)

@@ -45,7 +45,7 @@ def assert_aligned(vocab: Vocab, text: str) -> None:
 
 @pytest.mark.parametrize("merge", [False, True])
 def test_where_a_text_begins_depends_on_the_one_in_front(merge):
-    """In "a é" the space passes with the a in front of it, so it begins nothing, and é becomes ee (as many bytes)."""
+    """In "a é" the space passes with the a before it, so it begins nothing, and é becomes ee (as many bytes)."""
     tokens = {"a": -1, "b": -1, "e": -1, SPACE_MARK: -2, SPACE_MARK + "e": -1, SPACE_MARK + "a": -1}
     vocab = vocab_with({"a b", " éb"}, tokens, {"é": "ee"}, remove_extra_whitespaces=merge)
     for text in ("a é", "a éa é", "b a é" + 40 * "a é", " éa", "b éb a"):

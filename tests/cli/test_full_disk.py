@@ -1,4 +1,4 @@
-"""A disk that takes no more: the error names the output, and what nobody goes on from does not stay half-written."""
+"""A disk that takes no more: the error names the output, and what no one continues from does not stay half-written."""
 
 from contextlib import contextmanager
 

@@ -1,4 +1,5 @@
-"""Names of files and folders that are not UTF-8: every command reads and writes them, and says them with escapes."""
+"""Names of files and folders that are invalid UTF-8: every command reads and writes them, and says them with
+escapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs are whole or not there, and replace nothing that nobody said may be replaced."""
+"""Outputs are whole or not there, and replace nothing that no one said may be replaced."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_of_two_files_the_one_that_failed_is_named(tmp_path: Path) -> None:
 @pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout")
 def test_standard_output_is_written_to_where_it_is(tmp_path: Path) -> None:
-    """As the shell has opened it: behind what stands there, and in front of what is printed later."""
+    """As the shell has opened it: after what is there, and before what is printed later."""
     program = (
         "import sys\nfrom jittok.writers.whole import whole\nsys.stdout.write('a ')\n"
         "with whole(sys.argv[1]) as new: new.write_text('page')\nsys.stdout.write(' z')"

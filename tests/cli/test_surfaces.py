@@ -257,7 +257,7 @@ def test_a_wrong_field_is_an_error_of_the_run(run: Any, tmp_path: Path, on_error
         assert "fields text" in err
         assert "expected a text in 'txet' (--field)" in err
         assert not (out / "manifest.json").exists()
-    assert run("corpus", path, "--out", out, "--on-error", on_error)[0] == 0  # nothing was read: it may begin anew
+    assert run("corpus", path, "--out", out, "--on-error", on_error)[0] == 0  # nothing was read: it may begin again
     assert len(jittok.corpus.open(out)) == count
 
 

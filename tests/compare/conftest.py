@@ -34,7 +34,7 @@ def made(
     vocab = {c: k for k, c in enumerate(ALPHABET)}
     bytes_of = [("e", "\u0301".encode()[:1]), ("q", "\u0301".encode()[:1])]
     lines = []
-    for left, right in bytes_of:  # a letter and the mark behind it are a token
+    for left, right in bytes_of:  # a letter and the mark after it are a token
         pair = [ALPHABET[ord(left)], ALPHABET[right[0]]]
         vocab["".join(pair)] = len(vocab)
         last = ["".join(pair), ALPHABET["\u0301".encode()[1]]]

@@ -99,7 +99,7 @@ def test_a_kill_at_every_change_of_the_directory_loses_nothing(server, work, tmp
 
 
 def kill_at_random_instants(server, work, out, kills, threads, seed):
-    """Kill, continue, kill again ... until done; begin anew until there were so many kills."""
+    """Kill, continue, kill again ... until done; begin again until there were so many kills."""
     inputs, options, whole, seconds = work
     rng, done = random.Random(seed), 0
     while done < kills:

@@ -318,7 +318,7 @@ def test_a_manifest_of_the_version_before_is_read(source, tmp_path, tok):
     assert verify(tmp_path / "out", tok).ok
 
 
-# ---- by themselves
+# ---- alone
 
 
 def test_names():

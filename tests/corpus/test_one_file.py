@@ -1,4 +1,4 @@
-"""Two Parquet or Arrow files behind each other are no file: readers would take the second one's footer, and answer
+"""Two Parquet or Arrow files one after the other are no file: readers would take the second one's footer, and answer
 with a part. Legal files of any layout are read."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def arrow(rows: int = 20, letter: str = "a", packing: str | None = None, diction
 
 
 def without_end(data: bytes) -> bytes:
-    """An Arrow file whose messages have no end behind them, as the first versions wrote it."""
+    """An Arrow file whose messages have no end after them, as the first versions wrote it."""
     footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
     return data[: footer - 8] + data[footer:]
 

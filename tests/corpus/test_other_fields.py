@@ -1,4 +1,4 @@
-"""Only the field with the text decides about a line: what stands in another field costs no text."""
+"""Only the field with the text decides about a line: what is in another field costs no text."""
 
 from __future__ import annotations
 

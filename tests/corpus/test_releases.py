@@ -1,4 +1,4 @@
-"""A corpus goes on with the release of llama.cpp that it was begun with, and says which that is."""
+"""A corpus continues with the release of llama.cpp that it was begun with, and says which that is."""
 
 import json
 
@@ -36,7 +36,7 @@ def test_a_corpus_of_an_older_release_goes_on_with_it(tmp_path, source):
     out, newest = tmp_path / "out", jittok.bundled("gpt-2")
     old = jittok.bundled("gpt-2", llama_cpp="0.3.36")
     compile_corpus([source], old, out, OPTIONS)
-    again = compile_corpus([source], newest, out, OPTIONS)  # nobody asked for a release
+    again = compile_corpus([source], newest, out, OPTIONS)  # no one asked for a release
     assert again.resumed == again.documents == 3
     assert manifest(out)["vocab"]["llama_cpp"] == "0.3.36"
     assert verify(out, newest, all=True).ok

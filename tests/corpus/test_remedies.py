@@ -29,7 +29,7 @@ SLOW = {
         {"type": "Metaspace", "replacement": " ", "prepend_scheme": "first", "split": False}, {"type": "Whitespace"}]},
     "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "the": 1, "c": 2}, "unk_token": "<unk>"},
 }  # fmt: skip
-"""A tokenizer.json that has no kernels: it asks whether normalized text behind a token stands where the text begins."""
+"""A tokenizer.json that has no kernels: it asks whether normalized text after a token is where the text begins."""
 
 
 @pytest.fixture

@@ -91,6 +91,6 @@ def test_polars_expressions(tok):
 
 
 def test_datasets_map_is_one_line(tok):
-    """`datasets.map` hands over a dict of lists and takes one back; the line stands in docs/corpus.md."""
+    """`datasets.map` hands over a dict of lists and takes one back; the line is in docs/corpus.md."""
     line = lambda rows: {"input_ids": tok.encode_batch(rows["text"]).to_list()}  # noqa: E731
     assert line({"text": ["a b", ""]}) == {"input_ids": [[64, 275], []]}

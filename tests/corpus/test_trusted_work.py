@@ -1,4 +1,4 @@
-"""What was left by an earlier call is believed only where nobody else can have written it, and inputs must stay."""
+"""What was left by an earlier call is believed only where no one else can have written it, and inputs must stay."""
 
 import os
 import re

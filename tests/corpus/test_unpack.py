@@ -1,4 +1,4 @@
-"""Packed inputs: several parts behind each other are one input, a part that is cut off is an error."""
+"""Packed inputs: several parts one after the other are one input, a part that is cut off is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records what tokenizers makes of drawn files of every model behind every splitter:
+"""Records what tokenizers makes of drawn files of every model after every splitter:
 
     PYTHONPATH=tests/fuzz:tests/data python tests/data/record_splitters.py
 

@@ -135,7 +135,7 @@ def test_a_space_goes_also_where_another_token_begins_behind_it(vocab_of: Callab
     assert tok.decode_bytes([0, 1]) == b"a" + mover
     assert tok.decode_bytes([2, 3, 1, 2]) == b"b" + mover + b"b"
     whole = Tokenizer(vocab_of([b"x " + mover, b"y"], [USER_DEFINED] * 2, clean_spaces=True))
-    assert whole.decode_bytes([0]) == b"x" + mover  # in front of all others as well
+    assert whole.decode_bytes([0]) == b"x" + mover  # before all others as well
     assert whole.decode_bytes([1, 0]) == b"yx" + mover
     assert tok.decode_batch([[0, 1], [1, 0], [0, 2]]) == ["a" + mover.decode(), mover.decode() + "a ", "a b"]
     plain = Tokenizer(vocab_of([b"a ", mover], [USER_DEFINED] * 2, clean_spaces=False))

@@ -1,4 +1,4 @@
-"""A short ASCII text of a file with NFC: NFC changes none, so nobody asks."""
+"""A short ASCII text of a file with NFC: NFC changes none, so no one asks."""
 
 import json
 
@@ -31,7 +31,7 @@ def test_at_most_texts_beyond_ascii_are_asked_whether_nfc_changes_them(monkeypat
     for text, ids in zip(texts * 2, wanted * 2, strict=True):
         assert tok.encode(text).tolist() == ids
         assert tok.encode(text.encode()).tolist() == ids
-    # the quick way asks by itself, once it has the kernels that it needs (see `test_quick`)
+    # the quick way asks alone, once it has the kernels that it needs (see `test_quick`)
     assert {text for text in asked if not text.isascii()} <= {"e\u0301", "é"}
     # before there is any scratch, and where a check knows where memory ends, all are
     assert CHECKED or len([text for text in asked if text.isascii()]) <= 1

@@ -1,4 +1,4 @@
-"""Counting a long text, whose ids are let go of part by part, gives as many as encoding it."""
+"""Counting a long text, whose ids are released part by part, gives as many as encoding it."""
 
 import mmap
 import random

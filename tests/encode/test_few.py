@@ -1,4 +1,4 @@
-"""A few short texts at once have the ids that a batch has, by whichever way, and rows that nobody can write to."""
+"""A few short texts at once have the ids that a batch has, by whichever way, and rows that no one can write to."""
 
 import json
 import random

@@ -23,7 +23,7 @@ NUMBER, DATA = 0, 1
 """The arguments of all kernels here."""
 GENERATION, AS_IT_IS, NO_LIMIT = 7, -3, (1 << 62) - 1
 MARKS = 256
-"""Bytes of the prepared text, and a bit for each behind them."""
+"""Bytes of the prepared text, and a bit for each after them."""
 METHOD = functools.cache(one_text._method.__wrapped__)
 
 

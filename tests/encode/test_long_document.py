@@ -264,7 +264,7 @@ def test_the_first_error_of_a_document_is_told(threads):
 
 @pytest.mark.parametrize("failing", [0, 1, 5, 9])
 def test_parts_that_fail_late_do_not_stop_those_before_them(failing):
-    """The part that fails is told, workspaces come back, and nobody waits for ever."""
+    """The part that fails is told, workspaces come back, and no one waits for ever."""
     workspaces = [Workspace() for _ in range(3)]
     free = list(workspaces)
 

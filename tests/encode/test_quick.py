@@ -360,7 +360,7 @@ OF_PYTHON = ["PyMemoryView_FromMemory", "PyUnicode_AsUTF8AndSize", "PyCapsule_Ge
 
 @pytest.mark.skipif(not place_in_bytes(), reason="texts are never read in place here")
 def test_types_that_others_gave_to_functions_of_python_stay(monkeypatch):
-    """They were written anew for each call. Another call that was just reading them, in another thread or in a
+    """They were written again for each call. Another call that was just reading them, in another thread or in a
     callback of the collector, read freed memory."""
     monkeypatch.setattr(quick, "FIRST_OFTEN", 1)
     monkeypatch.setattr(one_text, "_method", functools.cache(one_text._method.__wrapped__))

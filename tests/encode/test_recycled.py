@@ -1,4 +1,4 @@
-"""Memory of ids is used again only when nobody has the ids any more, and much of it stays with nobody."""
+"""Memory of ids is used again only when no one has the ids any more, and much of it stays with no one."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_all_threads_of_a_tokenizer_keep_no_more_than_one_may(monkeypatch: pytes
 
 @pytest.fixture
 def little_to_collect() -> Iterator[None]:
-    """What is there already is not looked through by `gc.collect`, which takes half a second behind many tests."""
+    """What is there already is not looked through by `gc.collect`, which takes half a second after many tests."""
     gc.freeze()
     yield
     gc.unfreeze()

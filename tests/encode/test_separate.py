@@ -1,4 +1,4 @@
-"""Long texts that are normalized, in parts: the same ids wherever they are cut, and no cut where a match goes on."""
+"""Long texts that are normalized, in parts: the same ids wherever they are cut, and no cut where a match continues."""
 
 import json
 import random
@@ -58,12 +58,12 @@ def test_parts_of_a_text_have_the_ids_that_they_have_in_it(cuts, monkeypatch):
     ("pattern", "pair", "cut"),
     [
         (r"\w+|[^\w\s]+", "a ", True),
-        (r"\w+|[^\w\s]+", " a", False),  # a gap goes on with the spaces in front of it
+        (r"\w+|[^\w\s]+", " a", False),  # a gap continues with the spaces before it
         (r"\s?\w+|\s+(?!\S)|\s+", "a ", True),
         (r"\s?\w+|\s+(?!\S)|\s+", " a", False),
         (r"\w+\.", "a ", False),  # no match ends there
         (r"\w+( b)?", "a ", False),  # one may go on
-        (r"\w+(?! )|\w", "a ", False),  # what stands behind decides
+        (r"\w+(?! )|\w", "a ", False),  # what is after decides
         (r"\w(?= )|\W", "a ", False),  # at the end of a text none would end there
     ],
 )

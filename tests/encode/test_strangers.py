@@ -1,4 +1,4 @@
-"""Characters that no token has are one token in a row: BPE behind sentencepiece's normalizer sees a byte for a row."""
+"""Characters that no token has are one token in a row: BPE after sentencepiece's normalizer sees a byte for a row."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Where the ids of other files than GGUF stand in a text."""
+"""Where the ids of other files than GGUF are in a text."""
 
 import json
 import lzma
@@ -21,7 +21,7 @@ from jittok.reference.pipeline.documents import aligned
 OFFSETS = [json.loads(line) for line in lzma.decompress((HERE / "offsets.jsonl.xz").read_bytes()).splitlines()]
 SETS = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))
 SHIFTED = {"pix2tex", "syn-bpe-prefix-space"}
-"""tokenizers counts on where a character without a token has left nothing, and behind a space that it put in front."""
+"""tokenizers counts on where a character without a token has left nothing, and after a space that it put before."""
 
 
 def why(text, ours, theirs):

@@ -1,4 +1,4 @@
-"""Every model behind every chain of splitter stages runs in kernels, with the ids of the plain reference."""
+"""Every model after every chain of splitter stages runs in kernels, with the ids of the plain reference."""
 
 import json
 import lzma

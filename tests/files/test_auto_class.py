@@ -76,7 +76,7 @@ def test_steps_that_classes_put_in_place_of_a_file_s_are_noted():
 
 @pytest.mark.usefixtures("auto")
 def test_what_was_recorded_is_what_transformers_says(monkeypatch):
-    """Asked anew of the classes whose files are the most frequent; `--check` of the script asks all."""
+    """Asked again of the classes whose files are the most frequent; `--check` of the script asks all."""
     import transformers
 
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "upstream")

@@ -88,7 +88,7 @@ def test_an_empty_text_in_front_changes_no_text():
 
 
 def test_an_empty_text_in_front_makes_a_text_begin_where_its_document_does():
-    """What the first steps leave of `ab` begins at its second character, unless something is written in front."""
+    """What the first steps leave of `ab` begins at its second character, unless something is written before."""
     gone = replace("", "a")
     for steps, found in [((gone,), ["b"]), ((gone, prepend("")), ["_b"]), ((gone, replace("x")), ["_xbx"])]:
         tok = load(normalizer=sequence("normalizers", *steps), pre_tokenizer=metaspace("first"))

@@ -101,7 +101,7 @@ def test_pieces_give_the_text_of_the_reference(steps):
     asked(content, rows_of(len(TOKENS) + len(RAW) + len(MARKED) + 3, draw))
     asked(content, [[1, 2, 3], [2, 3]])  # no bytes: rows of all steps at once
     raw, special = range(len(TOKENS), len(TOKENS) + len(RAW) + len(MARKED)), len(TOKENS) + len(RAW) + len(MARKED)
-    near = [TOKENS.index(""), TOKENS.index("a"), special, *raw, *raw[-3:]]  # what stands between and beside bytes
+    near = [TOKENS.index(""), TOKENS.index("a"), special, *raw, *raw[-3:]]  # what is between and beside bytes
     rows = [[draw.choice(near) for _ in range(draw.randrange(9))] for _ in range(120 if JIT else 40)]
     asked(content, [*rows, [*raw[-3:]], [special, *raw[-3:], TOKENS.index("a")], [raw[1], special, near[0], raw[2]]])
 

@@ -115,7 +115,7 @@ def test_anchors_are_those_of_the_engine():
     assert places == {r"\b": [0, 1, 2, 3, 4, 5], "^": [0, 4], "$": [3, 5, 6]}
     for name, wanted in ((r"^[ab]", [0]), (r"[bc\n]$", [5]), (r"[abc]\z", []), (r"[abc]\Z", [4]), (r"\A.", [0])):
         assert [m.span()[0] for m in compiled(Pattern(name, engine=CRATE)).finditer("b a\nc\n")] == wanted, name
-    for engine, wanted in ((ONIG, [2, 3]), (CRATE, [1, 2, 3])):  # `\Z` in front of several line feeds
+    for engine, wanted in ((ONIG, [2, 3]), (CRATE, [1, 2, 3])):  # `\Z` before several line feeds
         assert [m.span()[0] for m in compiled(Pattern(r"\s\Z", engine=engine)).finditer("a\n\n\n")] == wanted
 
 
@@ -157,7 +157,7 @@ def pairs_json(pattern: str, among: bytes = bytes(range(256))) -> str:
 
 @pytest.mark.parametrize("pattern", [r"\d{1,3}(?=(?:\d{3})*\b)", r"(?=(\d{3})+(?!\d))", r"(?<=[a-z])(?=[A-Z])"])
 def test_a_long_text_is_cut_as_a_whole(pattern):
-    """What a place is depends on what stands far away, so no part of a text is cut by itself."""
+    """What a place is depends on what is far away, so no part of a text is cut alone."""
     tok = jittok.load(pairs_json(pattern, b"7aB 12").encode(), cache=False)
     for size in (2_999, 3_000, 3_001):
         text = "7" * size + "aB 12"
@@ -180,7 +180,7 @@ def test_info_tells_a_pattern_that_no_kernel_finds(tmp_path, capsys):
 
 
 def test_white_space_that_ends_a_text_is_one_word_of_cl100k():
-    """`\\s++$` stands before `\\s*[\\r\\n]`: a token may reach across the last line feed there, and only there."""
+    """`\\s++$` is before `\\s*[\\r\\n]`: a token may reach across the last line feed there, and only there."""
     from jittok.pipeline.known_patterns import CL100K
 
     pattern = Pattern(CL100K, engine=CRATE)

@@ -1,4 +1,4 @@
-"""What is read of many numbers or characters at once is what is read of each by itself."""
+"""What is read of many numbers or characters at once is what is read of each alone."""
 
 import random
 

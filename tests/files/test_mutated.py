@@ -95,9 +95,7 @@ def test_no_file_takes_long(name):
 
 
 def test_files_beside_others_are_looked_at_too(tmp_path):
-    config = (
-        b'{"tokenizer_class": "RobertaTokenizer"}'  # without added_tokens_decoder, which stands above the other file
-    )
+    config = b'{"tokenizer_class": "RobertaTokenizer"}'  # without added_tokens_decoder, which is above the other file
     files = {**folder(), "tokenizer_config.json": config, "added_tokens.json": b'{"<z>": 4000000000}'}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)

@@ -1,4 +1,4 @@
-"""Bytes beside a text change nothing and are never needed, behind NFC, in cased splitters, in WordPiece, in
+"""Bytes beside a text change nothing and are never needed, after NFC, in cased splitters, in WordPiece, in
 what is prepared for kernels."""
 
 import random

@@ -220,7 +220,7 @@ def test_user_defined_pieces_of_bpe_are_cut_out_by_a_kernel(prefix, mark):
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     assert [tok.encode(text).tolist() for text in texts] == wanted
     assert tok.encode_batch([text.encode() for text in texts], threads=2, parse_special=True).to_list() == wanted
-    behind = "".join(texts).encode()  # the rest of a piece may stand behind a text
+    behind = "".join(texts).encode()  # the rest of a piece may be after a text
     ends = [len("".join(texts[: k + 1]).encode()) for k in range(len(texts))]
     ragged = jittok.Ragged(np.frombuffer(behind, np.uint8), np.array([0, *ends], np.int64))
     assert tok.encode_batch(ragged).to_list() == wanted

@@ -49,7 +49,7 @@ BEFORE = {
     "albert": [{"type": "Replace", "pattern": {"String": "``"}, "content": '"'}, {"type": "NFKD"},
                {"type": "StripAccents"}, {"type": "Lowercase"}],
 }  # fmt: skip
-"""What stands in front of a character map, by the models that have it so."""
+"""What is before a character map, by the models that have it so."""
 
 
 @pytest.mark.parametrize("kind", BEFORE)
@@ -199,7 +199,7 @@ def precompiled(**rules):
 @pytest.mark.parametrize(
     ("normalizer", "text", "wanted"),
     [
-        ({"type": "NFKD"}, "\u00bd a", "_1_\u2044_2_a"),  # all of one character that stands first
+        ({"type": "NFKD"}, "\u00bd a", "_1_\u2044_2_a"),  # all of one character that is first
         ({"type": "NFKC"}, "\u00bda\u00bd", "_1_\u2044_2a1\u20442"),
         ({"type": "NFC"}, "a\u03011", "_\u00e11"),
         (precompiled(x="", y="a"), "x1", "_1"),  # the library forgets what vanishes before anything is written

@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_right_is_refused_with_its_place(content, place, f
 
 
 def is_told_plainly(error: MalformedVocab | UnsupportedVocab, content: bytes) -> bool:
-    """Whether only what stands in the file has quotes."""
+    """Whether only what is in the file has quotes."""
     said = error.found
     return type(said) is not str or json.dumps(said)[1:-1].encode() in content or said.encode() in content
 

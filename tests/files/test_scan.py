@@ -90,7 +90,7 @@ def test_what_is_not_known_is_left(vocab):
     content = f'{{"model": {{"vocab": {vocab}, "merges": ["a b c", "ab"]}}}}'.encode("latin-1")
     found = scan.large_parts(content)
     assert "merges" not in found
-    if found:  # what stands behind it is no JSON
+    if found:  # what is after it is no JSON
         assert jittok.files.contents.parse_around("f", content) is None
 
 

@@ -18,7 +18,7 @@ from mutated_files import mutations
 
 MODEL = small_files.sentencepiece(1)
 HEADS = 600
-"""Bytes of a model in which a piece of every kind stands."""
+"""Bytes of a model in which a piece of every kind is."""
 
 
 def said(content: bytes) -> str:
@@ -42,7 +42,7 @@ def test_all_pieces_of_a_model_are_read_at_once(monkeypatch):
     monkeypatch.setattr(scan_pieces, "LEAST", 0)
     monkeypatch.setattr(scan_pieces, "JIT", True)
     found = scan_pieces.first_pieces(MODEL)
-    assert MODEL[found.stop] >> 3 == 2  # the trainer's field comes behind all pieces
+    assert MODEL[found.stop] >> 3 == 2  # the trainer's field comes after all pieces
     assert found.texts[3:5] == [b"<x>", b"<0x00>"]
     assert found.types[3:5] == [4, 6]
     assert found.scores[3] == struct.unpack("<f", struct.pack("<f", -0.3))[0]

@@ -1,4 +1,4 @@
-"""Scores of sentencepiece models as sentencepiece 0.2.3 takes them: their bits are compared, and sums begin anew."""
+"""Scores of sentencepiece models as sentencepiece 0.2.3 takes them: their bits are compared, and sums begin again."""
 
 import math
 

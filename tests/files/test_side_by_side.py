@@ -1,4 +1,4 @@
-"""Large Unigram files: tokens that are looked for from many places in turns are those that a walk from each finds."""
+"""Large Unigram files: tokens that are searched for from many places in turns are those that a walk from each finds."""
 
 import random
 
@@ -25,7 +25,7 @@ def found_tokens(trie: DoubleArray, text: U8, begin: int, until: int, size: int,
 
 
 def walked(units, text, p):
-    """(tokens by their length, the node behind DEPTH bytes or None) of a walk from p."""
+    """(tokens by their length, the node after DEPTH bytes or None) of a walk from p."""
     node, tokens = ROOT, {}
     for length in range(1, DEPTH + 1):
         place = units[UNIT * node + BASE] ^ text[p + length - 1]

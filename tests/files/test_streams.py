@@ -50,7 +50,7 @@ def test_a_stream_gives_what_all_ids_give(recorded, name):
             ids = draw.choices(special, k=draw.randrange(2)) + ids + draw.choices(special, k=draw.randrange(2))
         rules = {"remove_special": draw.random() < 0.5, "unparse_special": draw.random() < 0.5}
         stream = tok.stream_decoder(**rules)
-        for _ in range(2):  # it is as new behind `finish`
+        for _ in range(2):  # it is as new after `finish`
             parts = [stream.push(token) for token in ids]
             assert "".join(parts) + stream.finish() == tok.decode(ids, **rules), (ids, rules)
 

@@ -39,7 +39,7 @@ def library(tmp_path):
 
 
 def plain(tok, ids, skip):
-    """The text, as the library makes it: what stands between special tokens alone."""
+    """The text, as the library makes it: what is between special tokens alone."""
     return "".join(
         ("" if skip else tok.decode_bytes(group, skip_special=False).decode())
         if special

@@ -22,7 +22,7 @@ KINDS = {"tokenizer.json": drawn_unigram, "model": drawn_model}
 FILES, TEXTS = (10, 100) if JIT else (2, 12)
 MARKS = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
 BEGINNINGS = ["\u200c\u0301", "\u200c\u0301a", "\u0301", "\U0001f3fba"]
-"""Texts whose first character would join a space in front of it."""
+"""Texts whose first character would join a space before it."""
 
 
 @pytest.mark.parametrize("seed", range(FILES))
@@ -52,7 +52,7 @@ def test_what_is_no_utf_8_is_an_error_or_replaced(kind):
 
 
 def test_what_is_no_utf_8_behind_odd_marks_is_an_error_or_replaced_in_a_batch(monkeypatch):
-    """The kernel stops at the marks, whose order Python finds, and has not seen what follows some blocks behind."""
+    """The kernel stops at the marks, whose order Python finds, and has not seen what follows some blocks after."""
     tail = [b"\xe2\x80", *(b" ba" * 45 + bad for bad in (b"\xe2\x80", b" b\xff", b"\x80 a" * 30))]
     runs = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
     steps = {"type": "Sequence", "normalizers": [{"type": "Nmt"}, {"type": "NFKC"}, runs]}

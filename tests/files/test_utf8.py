@@ -1,4 +1,4 @@
-"""Bytes that are no UTF-8 are an error with their place, or U+FFFD, in files of every family of splitters."""
+"""Bytes that are invalid UTF-8 are an error with their place, or U+FFFD, in files of every family of splitters."""
 
 import pytest
 from drawn_files import byte_level_json

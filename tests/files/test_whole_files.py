@@ -1,4 +1,4 @@
-"""Files that kernels run as they are: RWKV's list, BPE without tokens for bytes that no text has, tokens behind NFC."""
+"""Files that kernels run as they are: RWKV's list, BPE without tokens for bytes that no text has, tokens after NFC."""
 
 import json
 import random

@@ -116,7 +116,7 @@ BERT = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
 
 
 def drawn_words(draw: random.Random, settings: int) -> bytes:
-    """A WordPiece file; the first tokens are single characters, on their own and behind others."""
+    """A WordPiece file; the first tokens are single characters, on their own and after others."""
     singles = [*"abcdefghij#.-,1ßiσ中é▁", "\u1100", "\u1161", "\u11a8", "豈", "\u0301"]
     texts = ["[UNK]", *singles, *(f"##{c}" for c in singles)]
     while len(texts) < 120:

@@ -1,4 +1,4 @@
-"""Draws tokenizer.json files of any model behind any chain of splitter stages and normalizers."""
+"""Draws tokenizer.json files of any model after any chain of splitter stages and normalizers."""
 
 import json
 import random
@@ -13,7 +13,7 @@ PATTERNS = (
     r"\s+$", r"(?<=[a-z])(?=[A-Z\d])", r"\d{1,3}(?=(?:\d{3})*\b)", r"a*b|\b", *SPLITS[:3],
 )  # fmt: skip
 MANY_CLASSES = "|".join(chr(0x4E00 + 2 * k) + chr(0x4E01 + 2 * k) for k in range(100)) + "|"
-"""In front of a pattern, this makes it tell more characters apart than kernels have classes for."""
+"""Before a pattern, this makes it tell more characters apart than kernels have classes for."""
 REPLACED = ({"String": "the"}, {"Regex": r"\s+"}, {"Regex": " {2,}"}, {"Regex": "[0-9]+|a(b|c)"}, {"String": " "})
 MODELS = ("WordPiece", "Unigram", "BPE", "WordLevel")
 

@@ -1,6 +1,6 @@
-"""Memory whose neighbours cannot be read: who looks at a byte in front of a text or behind it dies of it.
+"""Memory whose neighbors cannot be read: who looks at a byte before a text or after it dies of it.
 
-A text stands at the end of a page, or at the beginning of one; the pages around it are protected. In checked code, and
+A text is at the end of a page, or at the beginning of one; the pages around it are protected. In checked code, and
 without the compiler, a text is an array of its own instead: there every place is tested against its array.
 """
 
@@ -36,7 +36,7 @@ class Guarded:
         self.bytes = np.frombuffer(self._map, np.uint8)
 
     def place(self, k: int, text: bytes, at_end: bool) -> tuple[int, int]:
-        """Where text number k stands now, in `bytes`: in front of a page that cannot be read, or behind one."""
+        """Where text number k stands now, in `bytes`: before a page that cannot be read, or after one."""
         page = (2 * k + 1) * PAGE
         start = page + PAGE - len(text) if at_end else page
         self.bytes[start : start + len(text)] = np.frombuffer(text, np.uint8)

@@ -128,7 +128,7 @@ def main() -> None:
     kinds = [mutations, changed_values] if path.suffix == ".json" else [mutations]
     changed = (each for kind in kinds for each in kind(path.read_bytes(), count // len(kinds), seed))
     for content in changed:
-        Path("mutated").write_bytes(content)  # what a failure leaves behind
+        Path("mutated").write_bytes(content)  # what a failure leaves after
         read += check(content, options)
     Path("mutated").unlink()
     sys.stdout.write(f"{path.name}: {read} of {count} are still read\n")

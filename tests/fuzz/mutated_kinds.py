@@ -3,7 +3,7 @@ reference.
 
     python tests/fuzz/mutated_kinds.py COUNT [SEED] [KIND ...]
 
-Prints what failed, with the content's place on disk, and goes on; status 1 if anything did.
+Prints what failed, with the content's place on disk, and continues; status 1 if anything did.
 """
 
 import json

@@ -36,7 +36,7 @@ FINE = 6
 def shrink(text: bytes, fails: Callable[[bytes], Any]) -> bytes:
     """A text that still fails, but no longer does when any stretch of up to FINE bytes is left out of it.
 
-    Delta debugging: large stretches side by side first, then every small one wherever it stands, until nothing goes.
+    Delta debugging: large stretches side by side first, then every small one wherever it is, until nothing goes.
     """
     before = None
     while text != before:

@@ -112,7 +112,8 @@ def keeps_all(vocab: Vocab) -> bool:
 
 
 def _malformed(vocab: Vocab, text: bytes, parse_special: bool) -> list[Span]:
-    """The fragments with bytes that are no UTF-8, which SPM leaves as they are: special tokens may cut a character."""
+    """The fragments with bytes that are invalid UTF-8, which SPM leaves as they are: special tokens may cut a
+    character."""
     if vocab.type == "spm":
         return []
     fragments = partition(vocab, text, parse_special)
@@ -142,7 +143,7 @@ def _is_own(vocab: Vocab, token: int, found: bytes, is_unit: bool) -> bool:
 
 
 def _holds_part(own: set[bytes], found: bytes) -> bool:
-    """Whether one of `own` is these bytes, but for a part of the first or last U+2581, if they are spaces. Behind a
+    """Whether one of `own` is these bytes, but for a part of the first or last U+2581, if they are spaces. After a
     character that ends too early, SPM counts some bytes of U+2581 to that character."""
     whole = found.replace(b" ", MARK)
     fronts, backs = range(3 if found[:1] == b" " else 1), range(3 if found[-1:] == b" " else 1)

@@ -37,7 +37,7 @@ ODD = [
     "\n\n",
 ]
 KMER = "\ue000".encode()
-"""Behind a k-mer of model "hybriddna"."""
+"""After a k-mer of model "hybriddna"."""
 KEYS = ["a", "A", "ab", "é", "\u0301", "ﬁ", "\u3000", "\t", "  ", SPACE, "\ufffd", "一", "一二", "#", "e\u0301"]
 REPLACEMENTS = [b"", b" ", b"a", b"fi", b"  _ ", b"\xff", " 一 ".encode(), b"a b", SPACE.encode()]
 """Of the charsmap of type "ugm"."""

@@ -1,4 +1,4 @@
-"""The law: code and tables come only from folders and files that belong to this user or root, and that nobody else can
+"""The law: code and tables come only from folders and files that belong to this user or root, and that no one else can
 write to. Anything else gives one log line, and work in memory."""
 
 import ast
@@ -206,7 +206,7 @@ def test_code_that_belongs_to_another_is_not_run(home: Path) -> None:
         assert len(log) == 1
         assert f"belongs to user {NOBODY}" in log[0]
         os.chown(path, 0, 0)
-    assert run(home) == ("[1, 2, 3] True", [])  # what is in a folder of ours was written anew
+    assert run(home) == ("[1, 2, 3] True", [])  # what is in a folder of ours was written again
 
 
 @pytest.mark.process

@@ -1,4 +1,4 @@
-"""A fork while another thread makes its first call: parent and child go on, and encode alike.
+"""A fork while another thread makes its first call: parent and child continue, and encode alike.
 
 Each test runs a program of its own, with a time limit. The program stops a thread inside each step of a first call in
 turn, forks there, and lets the child make the same call.

@@ -16,7 +16,7 @@ from jittok._jit import LONG, patiently
 from jittok.encode import workspace
 from jittok.vocab.bundled import bundled_source
 
-pytestmark = pytest.mark.process  # without the compiler nothing runs that Python could not leave by itself
+pytestmark = pytest.mark.process  # without the compiler nothing runs that Python could not leave alone
 
 AFTER, SOON = 0.04, 0.3
 """Seconds until the signal, and until the call must be left: three times what is promised, as machines are busy."""

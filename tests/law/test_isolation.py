@@ -1,8 +1,8 @@
 """The law of isolation: bytes outside a text never change its ids, its spans or what ids print, and are never needed.
 
-Each text stands in memory whose neighbours cannot be read; among random bytes; and in front of what a longer text would
-go on with: the rest of a word, of a special token, of a character, of a contraction. Its answers must be those of the
-plain reference, which gets the text alone.
+Each text is in memory whose neighbors cannot be read; among random bytes; and before what a longer text would
+continue with: the rest of a word, of a special token, of a character, of a contraction. Its answers must be those of
+the plain reference, which gets the text alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ REST = [
     b"'s", b"/", b"/\n", b"|>", b"nd|>", b"\x80", b"\x81", b"\xa0", b"\x8d\xff", b"\xcc\x81", b"\xe2\x96\x81",
     b"\xe4\xb8\xad", b"\xff", b"\0", b"the quick brown fox jumps over the lazy dog, and so on, and so on, and so on",
 ]  # fmt: skip
-"""What texts that end like ENDS might go on with."""
+"""What texts that end like ENDS might continue with."""
 FILLING = [b"a", b" b", b"word ", b"1", b". ", "中".encode(), "é".encode(), b"\n"]
 BORDERS = [14, 15, 16, 17, 31, 32, 62, 63, 64, 65, 66, 126, 127, 128, 129, 191]
 """Sizes at which blocks of 64 bytes, and pieces of the cache, end."""
@@ -92,7 +92,7 @@ def ragged(parts):
 
 
 def surrounded(texts, rng):
-    """Every second document is one of the texts; behind it stands what it might go on with, or random bytes."""
+    """Every second document is one of the texts; after it stands what it might continue with, or random bytes."""
     parts = [rng.choice(REST)]
     for text in texts:
         rest = rng.choice([rng.choice(REST), rng.choice(REST) * 8, rng.choice(texts)[1:]])
@@ -138,7 +138,7 @@ def test_what_stands_around_a_text_changes_nothing(name):
     for k, (text, (ids, places)) in enumerate(zip(texts, expected, strict=True)):
         assert (rows[k], glued[k], spans[k]) == (ids, ids, places), (text, parts[2 * k + 2])
     behind = random.Random(1)
-    for text, (ids, _) in zip(texts, expected, strict=True):  # single texts stand where longer ones stood
+    for text, (ids, _) in zip(texts, expected, strict=True):  # single texts are where longer ones stood
         longer = text + behind.choice(REST)
         if can_be_encoded(tok, longer):
             assert tok.encode(text).tolist() == ids, longer
@@ -189,7 +189,7 @@ def of_pre_type(number):
 
 
 ROUNDS = amount(4, 2, 0)
-"""How often what stands behind a text is drawn anew."""
+"""How often what is after a text is drawn again."""
 SHORT = [lead + end for lead in (b"", b"I", b"x" * 61, b" b" * 31, b"1" * 14) for end in ENDS]
 SOME = amount(2, 4, 4)
 """Of so many of these one is taken for a pre type."""
@@ -243,7 +243,7 @@ def in_chunks(encoder, rule, text, chunk):
 
 
 def pages(texts):
-    """The texts as Arrow lays them out, the last one in front of a page that cannot be read."""
+    """The texts as Arrow lays them out, the last one before a page that cannot be read."""
     import pyarrow as pa
 
     memory = Guarded(1)
@@ -337,7 +337,7 @@ def test_what_ids_print_does_not_depend_on_other_rows(name, guarded):
 
 
 def test_a_letter_behind_the_text_ends_no_contraction():
-    """What was found: the masks of contractions were read up to two bytes behind the text."""
+    """What was found: the masks of contractions were read up to two bytes after the text."""
     for pre in pre_types():
         if JIT and family_numbers(pre.family).contractions != WITHOUT:
             vocab, encoder = of_pre_type(pre.number)

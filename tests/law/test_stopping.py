@@ -22,7 +22,7 @@ from jittok.corpus.sources import find_sources
 from jittok.corpus.stopping import Stop, stoppable_pool
 
 SOON = 0.5
-"""Seconds of CPU time; what is measured takes several times as long where nobody stops it."""
+"""Seconds of CPU time; what is measured takes several times as long where no one stops it."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_what_has_not_begun_is_not_done_once_something_fails():
         begun.wait(100)
         raise ZeroDivisionError
     assert stop.is_set()
-    assert not first.done()  # nobody waits for it
+    assert not first.done()  # no one waits for it
     gate.set()
     first.result(100)
     assert [each.cancelled() for each in others] == [True, True]
@@ -114,7 +114,7 @@ def test_steps_keep_every_document_where_many_are_empty_or_none_is_there(tok, tm
         assert encoded.ids.tolist() == [token for text in some for token in tok.encode(text).tolist()]
 
 
-@pytest.mark.process  # without the compiler nothing runs that Python could not leave by itself
+@pytest.mark.process  # without the compiler nothing runs that Python could not leave alone
 def test_a_corpus_is_left_while_a_kernel_runs_and_goes_on(tok, letters, tmp_path):
     begun = threading.Event()
     encode = RangeEncoder.__call__

@@ -1,4 +1,4 @@
-"""The splitter's scratch for a long rewritten text stands where its ids go: same ids, with ids in front of it too."""
+"""The splitter's scratch for a long rewritten text is where its ids go: same ids, with ids before it too."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What two neighbouring bytes merge to is what the pairs say that the table was made of."""
+"""What two neighboring bytes merge to is what the pairs say that the table was made of."""
 
 import numpy as np
 import pytest

@@ -75,7 +75,7 @@ def test_words_of_lines_and_of_runs_do_too(lines_vocab, cache_bytes, letters):
 @pytest.mark.skipif(not JIT, reason="the reference takes long for such words")
 @pytest.mark.parametrize("length", [LONG // 2 + 1, 2 * LONG])
 def test_a_word_that_the_kernel_gives_up_at_leaves_nothing_aside(vocab, length):
-    """Too long for the memory at hand, then long enough to make the chain for: with words in front that wait."""
+    """Too long for the memory at hand, then long enough to make the chain for: with words before that wait."""
     random = np.random.default_rng(length)
     few, word = drawn_text(random, LANES // 2), b"ab" * length  # no place in it is cut
     for text in (few + b" " + word + b" " + few, few + b" " + word, word + b" " + few + b" " + word):

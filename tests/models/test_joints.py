@@ -117,7 +117,7 @@ def test_nothing_is_known_of_runs_where_two_spaces_are_not_joined_first(merges):
     ("text", "pieces"),
     [
         (b"((ab.((ab.((ab.((", [b"(", b"(ab.", b"(", b"(ab.", b"(", b"(ab.", b"(", b"("]),
-        (b"bb.bb.bb.bb.bb.bb.", [b"bb", b"."] * 6),  # b and the stop are joined behind an a only
+        (b"bb.bb.bb.bb.bb.bb.", [b"bb", b"."] * 6),  # b and the stop are joined after an a only
         (b"(b" * 9, [b"(", *[b"b("] * 8, b"b"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which RWKV vocabularies let a text be cut in front of a space."""
+"""Which RWKV vocabularies let a text be cut before a space."""
 
 import pytest
 

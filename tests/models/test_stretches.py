@@ -66,6 +66,6 @@ def test_a_long_word_is_merged_by_stretches():
     text = frozen(random.choice(np.frombuffer(b"ab", np.uint8), size), np.uint8)
     expected, found = np.zeros((2, size), np.int32)
     count = by_stretches(model, make_merger_work(size), text, expected, size, AGAIN)
-    # room for a stretch and no more: `whole` would write past it
+    # capacity for a stretch and no more: `whole` would write past it
     assert whole(model, make_merger_work(STRETCH), text, found) == count
     assert found.tolist() == expected.tolist()

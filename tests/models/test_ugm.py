@@ -200,7 +200,7 @@ def test_a_text_that_grows_is_done_in_pieces_where_every_place_is_inside_of_a_to
         encoder.arrays, work, data, frozen([0], np.int64), one, tokens, 0, 1, 0, room, ends, report
     )
     assert done > 0, report
-    assert room[:done].tolist() == witnesses(vocab, text)[1]  # 12 times its size, in room for twice
+    assert room[:done].tolist() == witnesses(vocab, text)[1]  # 12 times its size, in capacity for twice
 
 
 @pytest.mark.skipif(JIT, reason="the compiled kernels look at more text at once than is drawn")

@@ -18,7 +18,7 @@ CALCULATED = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.BitAnd: ("&", "|"), 
 
 
 def changes(text: str) -> Iterator[tuple[int, int, int, str]]:
-    """(line, from column, to column, what stands there instead), all of one line."""
+    """(line, from column, to column, what is there instead), all of one line."""
     lines = text.split("\n")
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     for node in {inner for each in functions for statement in each.body for inner in ast.walk(statement)}:

@@ -2,7 +2,7 @@
 
     python tests/mutants/run.py [--again] [--threads N] [WORD ...]
 
-The changes stand in the files `*.txt` beside this one (see `read`). WORDs choose those whose file or list has one of
+The changes are in the files `*.txt` beside this one (see `read`). WORDs choose those whose file or list has one of
 them in its name. Each change is made in a temporary copy of the package, never in the checkout. The tests of its list
 run there until one fails. At the end the tests that failed run once more without a change, and must pass. All run
 without the compiler, which takes seconds where compiling takes minutes. Answers are kept in `.venv/mutants.json`, so
@@ -49,7 +49,7 @@ PROVED = "proved"
 
 
 class Mutant(NamedTuple):
-    """One change: a line of a source file, and what stands there instead."""
+    """One change: a line of a source file, and what is there instead."""
 
     list: str
     source: str

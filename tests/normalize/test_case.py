@@ -1,4 +1,4 @@
-"""Kinds of code points: llama.cpp's white space, as it stands in Unicode, and what lower case changes."""
+"""Kinds of code points: llama.cpp's white space, as it is in Unicode, and what lower case changes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Links of a charsmap: which labels stand below each base, as the units say."""
+"""Links of a charsmap: which labels are below each base, as the units say."""
 
 import numpy as np
 import pytest

@@ -29,7 +29,7 @@ TEXTS = st.lists(CODES.map(utf8) | st.sampled_from([b"a" * 64, b"\xff", b"\xc0\x
 
 
 def mapped_by_kernel(text):
-    """(bytes, starts, stops) of one fragment that stands behind another one."""
+    """(bytes, starts, stops) of one fragment that is after another one."""
     both = b"e\xcc\x81" + text
     starts, stops = frozen([0, 3], np.int64), frozen([3, len(both)], np.int64)
     tokens = frozen([-1, -1], np.int32)
@@ -93,5 +93,5 @@ def test_the_tables_are_those_that_the_script_makes():
 
 def test_many_marks_take_linear_time():
     many = 50_000 if JIT else 300
-    text = b"a" + "\u0301\u0323".encode() * many  # the first to be composed stands behind, in order of classes
+    text = b"a" + "\u0301\u0323".encode() * many  # the first to be composed is after, in order of classes
     assert nfc(text) == b"\xe1\xba\xa1" + "\u0323".encode() * (many - 1) + "\u0301".encode() * many

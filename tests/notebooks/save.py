@@ -1,7 +1,7 @@
 """Run notebooks from a fresh kernel and save what they show: `python tests/notebooks/save.py [NAME ...]`.
 
 The saved file holds nothing of the machine: no times of cells, no versions, one stream where several were printed.
-Figures are kept in a palette of few colours, which makes them a quarter as large.
+Figures are kept in a palette of few colors, which makes them a quarter as large.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""A cache never changes an id: tiny ones that grow, evict and drop their stores answer as the encoder behind them."""
+"""A cache never changes an id: tiny ones that grow, evict and drop their stores answer as the encoder after them."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ from jittok.piece_cache.tables import (
 def _fake_ids(
     _work: Window, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
-    """A stand-in for a model. Each byte of a piece gives its value, and in front stands a number made of all of them.
+    """A stand-in for a model. Each byte of a piece gives its value, and before stands a number made of all of them.
     Pieces that begin with "-" give nothing. Those that begin with "=" or ":" give a number for each byte, with ":" none
     above 16 bits."""
     head = 0

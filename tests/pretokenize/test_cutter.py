@@ -1,4 +1,4 @@
-"""A cutter cuts in one pass where a matcher, started anew at each of its ends, finds matches and gaps."""
+"""A cutter cuts in one pass where a matcher, started again at each of its ends, finds matches and gaps."""
 
 import itertools
 

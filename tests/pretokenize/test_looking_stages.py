@@ -113,7 +113,7 @@ def test_drawn_patterns_are_cut_where_the_plain_search_finds_them():
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
-        (r"a(?:[ab]*c)?|[ab]*d", "aaabaadbb"),  # what is read in vain begins behind a match, in the state of that place
+        (r"a(?:[ab]*c)?|[ab]*d", "aaabaadbb"),  # what is read in vain begins after a match, in the state of that place
         (r"[ab]+(?:[abc]*d)?|c[abc]*e|c", "daaccbe"),
         ("|".join(f"{c}[0-9{c}]*x" for c in "abcdefghijk"), "".join(f"{a}1{b}1x" for a in "aceik" for b in "aceik")),
     ],

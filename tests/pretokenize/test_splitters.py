@@ -34,7 +34,7 @@ TEXTS = amount(25, 8, 1)
 EACH = amount(2, 4, 9)
 """Of so many members of long runs one is taken for a pre type."""
 CODE = "a//'c'"
-"""What o200k once cut wrong: a slash is a line end to it, but only behind others."""
+"""What o200k once cut wrong: a slash is a line end to it, but only after others."""
 WIDE_SPACE = "a\n" + "\u3000" * 100 + "\n"
 """What the Llama 3 family once cut wrong: white space of three bytes over two blocks, between line ends."""
 

@@ -17,7 +17,7 @@ Facts = dict[str, Any]
 
 
 def raw(text: str) -> bytes:
-    """The notes write the one byte that is no UTF-8 as an escape."""
+    """The notes write the one byte that is invalid UTF-8 as an escape."""
     return text.encode().replace(rb"\xff", b"\xff")
 
 

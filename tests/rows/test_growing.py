@@ -1,4 +1,4 @@
-"""Parts put behind one another are what concatenating them gives, whatever their sizes."""
+"""Parts put after one another are what concatenating them gives, whatever their sizes."""
 
 import numpy as np
 import pytest

@@ -11,7 +11,7 @@ from jittok.tokenizer import Tokenizer
 NORMAL, USER_DEFINED = 4, 16
 FRONTS = (0, 1, 30, 58, 59, 60, 61, 62, 63, 64, 65, 200)
 MANY = [bytes([a, b, ord("~")]) for a in range(0x41, 0x5B) for b in range(0x61, 0x7B)]
-"""Tokens with more beginnings than are looked for 64 bytes at a time."""
+"""Tokens with more beginnings than are searched for 64 bytes at a time."""
 
 
 @pytest.mark.parametrize("others", [[], MANY], ids=["few", "many"])

@@ -36,7 +36,7 @@ def test_a_place_leads_to_the_pair_or_says_that_there_is_none():
 
 @kernel
 def ranks_from_line(table: PairTable, left: I32, right: I32, line: int, found: OutI64) -> int:
-    """The rank of each pair, looked for from a line on; -1 where there is none."""
+    """The rank of each pair, searched for from a line on; -1 where there is none."""
     slots = window(table.slots)
     for k in range(found.size):
         merged = find_at(slots, table.slot_bits, line, pair_key(wide(left[k]), wide(right[k])))
@@ -55,7 +55,7 @@ def test_pairs_of_a_full_line_are_in_the_next_and_behind_the_last_comes_the_firs
     for line, wanted in ((3, [*range(9), -1, -1, -1]), (0, [*[-1] * 4, *range(4, 9), -1, -1, -1]), (-1, [-1] * 12)):
         found = np.zeros(12, np.int64)
         ranks_from_line(table, left, right, line, found)
-        # a negative line is that of a pair known to be none: it is not looked for behind the first line
+        # a negative line is that of a pair known to be none: it is not searched for after the first line
         assert found.tolist() == (wanted if line >= 0 else [*wanted[:4], 4, 5, 6, 7, *wanted[8:]])
 
 

@@ -1,4 +1,4 @@
-"""Sequences of bytes that are looked for at 64 places at once."""
+"""Sequences of bytes that are searched for at 64 places at once."""
 
 import numpy as np
 from hypothesis import given

@@ -29,7 +29,7 @@ def traced(named_vocab: Callable[[str], Vocab]) -> Callable[..., Any]:
 
 
 def raw(text: str) -> bytes:
-    """The notes write the one byte that is no UTF-8 as an escape."""
+    """The notes write the one byte that is invalid UTF-8 as an escape."""
     return text.encode().replace(rb"\xff", b"\xff")
 
 

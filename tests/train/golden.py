@@ -1,4 +1,4 @@
-"""The recorded merges of Hugging Face's BpeTrainer behind one function: what a trainer makes of a set."""
+"""The recorded merges of Hugging Face's BpeTrainer after one function: what a trainer makes of a set."""
 
 from __future__ import annotations
 

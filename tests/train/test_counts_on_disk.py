@@ -1,4 +1,4 @@
-"""Files of counted words, and folders from which counting goes on: what they say is proven."""
+"""Files of counted words, and folders from which counting continues: what they say is proven."""
 
 from __future__ import annotations
 

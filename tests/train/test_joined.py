@@ -53,7 +53,7 @@ def test_words_of_several_tables_are_those_of_one_with_their_counts_added(
 
 
 def test_a_part_that_is_written_late_leaves_the_part_behind_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short words are written sixteen bytes at a time where there is room for them."""
+    """Short words are written sixteen bytes at a time where there is capacity for them."""
 
     def backwards(write: Any, parts: Any) -> Any:
         return [write(part) for part in reversed([*parts])][::-1]

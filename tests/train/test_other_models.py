@@ -71,7 +71,7 @@ def test_pieces_and_scores_are_sentencepieces(size: int, more: dict[str, Any], t
 @pytest.mark.parametrize("model", ["bpe", "unigram"])
 @pytest.mark.parametrize("coverage", [0.98, 0.9995])
 def test_symbols_and_their_character_are_counted_as_sentencepiece_does(model: str, coverage: float) -> None:
-    """What stands for a symbol is a character, before all others that are as frequent; a text's own is that, too."""
+    """What is for a symbol is a character, before all others that are as frequent; a text's own is that, too."""
     spm = pytest.importorskip("sentencepiece")
     symbols = {"control": ("<pad>", "qq"), "user_defined": ("zz", "##")}
     given_ = {f"{name}_symbols": ",".join(texts) for name, texts in symbols.items()}

@@ -1,4 +1,4 @@
-"""Normal forms in linear time: Python's own exchanges neighbours until marks are in order."""
+"""Normal forms in linear time: Python's own exchanges neighbors until marks are in order."""
 
 import random
 import time

@@ -24,7 +24,7 @@ from jittok.vocab.load import read_vocab
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_pipeline_says_what_the_vocabulary_says(kind: str, seed: int) -> None:
-    """Tokens, ids, special tokens and what stands around a text; every step has words."""
+    """Tokens, ids, special tokens and what is around a text; every step has words."""
     vocab = read_vocab(drawn_vocab(kind, seed))
     made = vocab.pipeline
     assert made is vocab.pipeline

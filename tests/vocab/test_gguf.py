@@ -201,7 +201,7 @@ def test_a_vocabulary_keeps_nothing_of_its_bytes():
 
 
 def test_bytes_like_objects_are_files_in_memory():
-    numbers = np.frombuffer(SMALL + bytes(len(SMALL) % 2), np.uint8)  # what stands behind the pairs does not count
+    numbers = np.frombuffer(SMALL + bytes(len(SMALL) % 2), np.uint8)  # what is after the pairs does not count
     apart = np.repeat(numbers, 2)[::2]
     mapped = mmap.mmap(-1, len(SMALL))
     mapped[:] = SMALL
@@ -264,7 +264,7 @@ def test_more_keys_than_there_are_bytes_for_are_refused_before_they_are_read():
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_an_array_has_as_many_elements_as_llama_cpp_takes(tmp_path, more):
-    """In a file with a hole, which takes no room."""
+    """In a file with a hole, which takes no capacity."""
     count, key = (1 << 30) + more, b"some.numbers"
     head = raw_header(1, struct.pack("<Q", len(key)) + key + struct.pack("<IIQ", 9, 0, count))
     path = tmp_path / "long.gguf"

@@ -126,10 +126,10 @@ def test_a_lying_count_takes_no_memory_of_a_file_that_has_the_bytes_for_it(tmp_p
     lie = pair(key, Raw(ARRAY, struct.pack("<iQ", kind, header_of.LONGEST_ARRAY)))
     with path.open("wb") as file:
         file.write(file_of(pair(keys.MODEL, "llama"), *tokens, lie))
-        file.truncate(9 << 30)  # with holes: it takes no room
+        file.truncate(9 << 30)  # with holes: it takes no capacity
     with little_memory():
         if key == "x" and kind != STRING:
-            assert len(read_vocab(path)) == 1  # nobody asks for the array
+            assert len(read_vocab(path)) == 1  # no one asks for the array
         else:
             message = f"found {header_of.LONGEST_ARRAY} (strings|elements), expected at most"
             with pytest.raises(MalformedVocab, match=message):
@@ -173,7 +173,7 @@ def test_tensors_are_not_read(tmp_path, monkeypatch):
     with path.open("wb") as file:
         file.write(file_of(pair(keys.TOKENS, tokens), pair("numbers", Raw(ARRAY, struct.pack("<iQ", U64, 1 << 27)))))
         stop = file.tell() + (8 << 27)
-        file.truncate(9 << 30)  # with holes: it takes no room
+        file.truncate(9 << 30)  # with holes: it takes no capacity
     before = FileBytes.__getitem__
 
     def noted(self, part):
@@ -183,7 +183,7 @@ def test_tensors_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(FileBytes, "__getitem__", noted)
     header = read_header(path)
     assert header.stop == stop
-    assert sum(stop - start for start, stop in reach) < 2 * 50 * len(tokens)  # nor the numbers that nobody asked for
+    assert sum(stop - start for start, stop in reach) < 2 * 50 * len(tokens)  # nor the numbers that no one asked for
     assert all(each < stop for _, each in reach)
 
 

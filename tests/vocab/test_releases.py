@@ -119,7 +119,7 @@ def test_another_pre_takes_the_place_of_the_files():
 
 def test_fingerprints_differ_where_answers_do():
     files = {
-        "bpe": (vocab_file("gpt2", ["a", "b"], merges=[], pre="gpt-2"), True),  # bytes that are no UTF-8
+        "bpe": (vocab_file("gpt2", ["a", "b"], merges=[], pre="gpt-2"), True),  # bytes that are invalid UTF-8
         "spm": (vocab_file("llama", ["a", "b"]), False),
         "rwkv": (vocab_file("rwkv", ["a", "b"]), False),
         "a new text": (vocab_file("llama", ["a", "<|eot|>"]), True),

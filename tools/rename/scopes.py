@@ -87,7 +87,7 @@ class Source(ast.NodeVisitor):
         self.scope.uses.append((name, line, column))
 
     def after(self, line: int, column: int, word: str) -> tuple[int, int]:
-        """Where a word stands, on this line or a later one."""
+        """Where a word is, on this line or a later one."""
         for number in range(line, len(self.lines) + 1):
             begin = column if number == line else 0
             if match := re.compile(rb"(?<![\w.])" + word.encode() + rb"\b").search(self.lines[number - 1], begin):

@@ -98,7 +98,7 @@ IDS32 = Stream("ids32", 0, lambda rows: np.ascontiguousarray(rows.ids, "<i4"))
 
 
 class Block(NamedTuple):
-    """Documents that lie behind each other: row k is ids[offsets[k]:offsets[k + 1]]."""
+    """Documents that lie one after the other: row k is ids[offsets[k]:offsets[k + 1]]."""
 
     ids: NDArray[Any] | DiskIds
     offsets: NDArray[np.int64]

@@ -12,7 +12,7 @@ from jittok.corpus.formats.disk_ids import read_array
 
 
 class Datatrove(Format):
-    """Bare ids; the index has the end of each document in tokens, without a 0 in front."""
+    """Bare ids; the index has the end of each document in tokens, without a 0 before."""
 
     name = "datatrove"
 

@@ -1,5 +1,5 @@
 """Numbers of a file that are read where they are asked for. Not mapped: whoever cuts a mapped file kills the process
-that looks at it, and nobody can be kept from cutting a corpus."""
+that looks at it, and no one can be kept from cutting a corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jittok.errors import CorpusError, InWords
 
 
 def read_array(path: Path, dtype: Any, header: int = 0, count: int | None = None) -> NDArray[Any]:
-    """Numbers of a file behind `header` bytes, all that there are or `count`. CorpusError if it is too short."""
+    """Numbers of a file after `header` bytes, all that there are or `count`. CorpusError if it is too short."""
     there = max(path.stat().st_size - header, 0) // np.dtype(dtype).itemsize
     if count is None:
         count = there
@@ -29,7 +29,7 @@ def read_array(path: Path, dtype: Any, header: int = 0, count: int | None = None
 
 
 class DiskIds:
-    """Ids of a file: `size`, `dtype`, and slices of step 1, each read anew into a read-only array of its own."""
+    """Ids of a file: `size`, `dtype`, and slices of step 1, each read again into a read-only array of its own."""
 
     def __init__(self, path: Path, dtype: Any, header: int = 0, size: int | None = None) -> None:
         self.path, self.dtype, self.header = Path(path), np.dtype(dtype), header

@@ -1,6 +1,6 @@
 """llm.c's .bin: 256 int32 (magic, version, number of tokens, zeros), then ids. Source: llm.c, dev/data/data_common.py.
 
-The magic tells the width: uint16 is its "gpt-2", uint32 its "llama-3". Offsets stand beside, as for nanogpt.
+The magic tells the width: uint16 is its "gpt-2", uint32 its "llama-3". Offsets are next to, as for nanogpt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAGIC_AND_VERSION = {2: (20240520, 1), 4: (20240801, 7)}
 
 
 class LlmC(Format):
-    """Fewer than 2^31 tokens a file: the header has no room for more."""
+    """Fewer than 2^31 tokens a file: the header has no capacity for more."""
 
     name = "llmc"
 

@@ -1,6 +1,6 @@
 """nanoGPT's .bin: bare ids, nothing else. Source: nanoGPT, data/*/prepare.py and train.py.
 
-The layout knows no documents, so their offsets stand in a .npy file beside it, which its readers do not look at.
+The layout knows no documents, so their offsets are in a .npy file beside it, which its readers do not look at.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Npy(Format):
 
 
 def with_offsets(form: Format, ids: Path, header: int) -> Block:
-    """Ids behind a header, and the .offsets.npy beside them."""
+    """Ids after a header, and the .offsets.npy beside them."""
     stem = ids.name.removesuffix(".ids.npy").removesuffix(".bin")
     offsets = read_array(ids.with_name(f"{stem}.offsets.npy"), np.dtype("<i8"), NPY_HEADER)
     return Block(form.ids_of(ids, header), offsets)

@@ -48,7 +48,7 @@ class Olmo(Format):
         return "".join(parts).encode("utf-8", "surrogateescape")
 
     def finish(self, shard: Shard) -> list[Output]:
-        """The rows with their places, packed. No time stands in the gzip header, so equal rows are equal bytes."""
+        """The rows with their places, packed. No time is in the gzip header, so equal rows are equal bytes."""
         plain, packed, at, held = shard.path("olmo.csv"), shard.path("olmo.csv.gz"), 0, b""
         with shard.path("olmo.rows").open("rb") as rows, plain.open("wb") as out:
             while lines := rows.readlines(AT_ONCE):

@@ -117,7 +117,7 @@ class Arrow(_Table):
 
 
 class _Heads(io.RawIOBase):
-    """A file as Arrow reads its heads: of what it asks for at once only the front is read, and zeros stand behind.
+    """A file as Arrow reads its heads: of what it asks for at once only the front is read, and zeros are after.
 
     Not mapped: whoever cuts a mapped file kills the process that looks at it.
     """
@@ -143,7 +143,7 @@ class _Heads(io.RawIOBase):
     def read(self, size: int = -1) -> Any:
         there = max(self._size - self._at, 0)
         size = there if size < 0 else min(size, there)
-        found = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8)[:size]  # pages nobody looks at take no memory
+        found = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8)[:size]  # pages no one looks at take no memory
         self._file.seek(self._at)
         read = self._file.readinto(found[:LARGEST_HEAD].data)  # a file that was cut holds fewer: Arrow notices
         if read < min(size, LARGEST_HEAD):

@@ -32,7 +32,7 @@ class Arrays(NamedTuple):
     tokens: int  # how many; symbols from here on are virtual
     byte_symbols: I32  # [256] byte encoding: the symbol of each byte; else that of each ASCII character, or -1
     characters: CharTable  # without byte encoding: the symbols of other characters
-    virtual_ids: I32  # the ids that virtual symbols fall back to, behind each other
+    virtual_ids: I32  # the ids that virtual symbols fall back to, one after the other
     virtual_at: I64  # [virtual + 1]
     texts: BytesTable  # texts of all symbols, as the vocabulary writes them
     byte_ids: I32  # [256] without byte encoding: the token <0xXX> of each byte, or -1
@@ -40,7 +40,7 @@ class Arrays(NamedTuple):
     whole_ids: I32  # [rows of whole] their ids
     byte_encode: int  # 0 or 1, as all flags here
     escape: int  # every space becomes U+2581
-    begin_lines: int  # each run of characters that are no newlines gets U+2581 in front, if it does not begin so
+    begin_lines: int  # each run of characters that are no newlines gets U+2581 before, if it does not begin so
     shortest: int  # Vocab.shortest_utf8
     ignore_merges: int  # a word that is a token is that token
     newlines_whole: int  # the same for words of newlines only
@@ -48,11 +48,11 @@ class Arrays(NamedTuple):
     lowercase: int  # session WHITESPACE
     family: int  # which splitter: GENERAL, GPT2, LLAMA3, LINES or MARKED
     digits_alone: int  # GPT2: every digit is cut out first
-    group: int  # LLAMA3: digits a piece; MARKED: where in the data the marks are, which each call says anew
+    group: int  # LLAMA3: digits a piece; MARKED: where in the data the marks are, which each call says again
     cased: int  # LLAMA3: o200k and tekken
     contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT, and FOLDED
     classes: CharacterClasses
-    byte_pairs: U64  # [65536] what two neighbouring bytes merge to, as the pair table says; LINES: a space is U+2581
+    byte_pairs: U64  # [65536] what two neighboring bytes merge to, as the pair table says; LINES: a space is U+2581
     joints: Joints  # bytes or characters that a merge can join
     rules: SpanRules  # LINES: where a line may be cut
     seeds: Seeds

@@ -70,7 +70,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     plain = session == PLAIN and byte_encode and not escape
     fast = family_numbers(named) if plain else GENERAL_NUMBERS
     family, digits_alone, group, cased, contractions, letters = fast
-    # a line that is a token has to be seen whole, and a space that stays one fails where it does not stand alone
+    # a line that is a token has to be seen whole, and a space that stays one fails where it does not be alone
     if cuts_lines(named) and session == PLAIN and escape and not ignore_merges:
         family = LINES
     paired = byte_symbols.copy()
@@ -213,15 +213,15 @@ def resolve_merges(
     merged: OutI32,
     rows: OutI64,
 ) -> int:
-    """Symbols of both parts and of the whole of each merge line; texts without a token are entered behind the tokens.
+    """Symbols of both parts and of the whole of each merge line; texts without a token are entered after the tokens.
 
-    data, offsets, slots, keys: the table of the tokens' texts (see BytesTable), with room behind them
+    data, offsets, slots, keys: the table of the tokens' texts (see BytesTable), with room after them
     byte_data, byte_offsets: texts that get symbols first (those of single bytes)
     merge_data: uint8[bytes], merge_offsets: int64[lines + 1] the lines of merges
     left, right, rank, merged: int32[lines]. Lines that can never match are left out
     rows: int64[2] rows[0] becomes the number of symbols
 
-    A line is cut at its first space behind byte 0 (llama.cpp's BPE loading). Returns how many merges, or OUT_OF_ROOM.
+    A line is cut at its first space after byte 0 (llama.cpp's BPE loading). Returns how many merges, or OUT_OF_ROOM.
     """
     table = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1, keys[0], keys[1])
     symbols, count = tokens, 0
@@ -235,7 +235,7 @@ def resolve_merges(
         while cut < stop and merge_data[cut] != 0x20:
             cut += 1
         if cut + 1 >= stop:
-            continue  # no space, or nothing behind it: such a pair never stands in a text
+            continue  # no space, or nothing after it: such a pair never is in a text
         a, symbols = _symbol(table, data, offsets, symbols, merge_data, start, cut, 0, 0)
         if a < 0:
             return OUT_OF_ROOM
@@ -323,7 +323,7 @@ def decode_texts(data: U8, offsets: I64, byte_of: I32, raw: OutU8, ends: OutI64,
     """Raw bytes of the texts that are written in the byte alphabet alone; returns how many those are.
 
     data, offsets: the texts; byte_of: int32[512] the byte of each character below U+0200, or ABSENT
-    raw: uint8[bytes], ends: int64[texts + 1] with 0 in front, ids: int32[texts] the number of each text kept
+    raw: uint8[bytes], ends: int64[texts + 1] with 0 before, ids: int32[texts] the number of each text kept
     """
     count, out = 0, 0
     for row in range(offsets.size - 1):

@@ -66,7 +66,7 @@ ROOM_PER_BYTE, ROOM_PER_CHARACTER_BYTE = 2, 3
 """Ids that room is left for, by bytes of a word, with byte encoding and without: a space may be three then."""
 _DEFERRED, _IN_LANES, _ASKED, _FIRST_END, _STATES = range(5)
 NO_BYTE = 0x100
-"""In place of the byte in front of a word."""
+"""In place of the byte before a word."""
 _0, _1, _8, _56 = (np.uint64(k) for k in (0, 1, 8, 56))
 
 
@@ -74,9 +74,9 @@ class DeferredWork(NamedTuple):
     """Scratch of one thread."""
 
     lanes: LaneWork
-    keys: OutU64  # [4 * LANES] the words in the lanes: a key as in the piece cache, with zeros behind a short one
-    rooms: OutI64  # [3 * MOST] where in the ids the room for each word begins and ends, and its lane
-    state: OutI64  # [_STATES] deferred words; their lanes; pairs asked for; the first fragment that ends behind one
+    keys: OutU64  # [4 * LANES] the words in the lanes: a key as in the piece cache, with zeros after a short one
+    rooms: OutI64  # [3 * MOST] where in the ids the capacity for each word begins and ends, and its lane
+    state: OutI64  # [_STATES] deferred words; their lanes; pairs asked for; the first fragment that ends after one
 
 
 class DeferredWindow(NamedTuple):
@@ -110,7 +110,7 @@ def has_room(deferred: DeferredWindow) -> bool:
 
 @helper
 def drop_words(deferred: DeferredWindow) -> int:
-    """Forget all words that are deferred; the first fragment whose end is behind one, or ALL_WHOLE."""
+    """Forget all words that are deferred; the first fragment whose end is after one, or ALL_WHOLE."""
     number = get_i64(deferred.state, _DEFERRED)
     put_i64(deferred.state, _DEFERRED, 0)
     put_i64(deferred.state, _IN_LANES, 0)
@@ -143,7 +143,7 @@ def _take_lane(deferred: DeferredWindow, lane: int, key: Key) -> None:
 
 @inlined
 def _leave_room(deferred: DeferredWindow, run: RunWindow, lane: int, count: int, room: int) -> int:
-    """Note a word; the count behind the room for its ids."""
+    """Note a word; the count after the capacity for its ids."""
     word = get_i64(deferred.state, _DEFERRED)
     if word == 0:
         put_i64(deferred.state, _FIRST_END, get_i64(run.state, DONE) + 1)
@@ -165,8 +165,8 @@ def defer_bytes(
     key: Key,
     count: int,
 ) -> int:
-    """Keep text[start:stop], 2 to MIDDLE bytes, with byte encoding; the count behind the room for its ids. key: of the
-    piece cache. The caller has asked `has_room`."""
+    """Keep text[start:stop], 2 to MIDDLE bytes, with byte encoding; the count after the capacity for its ids. key: of
+    the piece cache. The caller has asked `has_room`."""
     lane = _lane_of(deferred, key)
     if lane == get_i64(deferred.state, _IN_LANES):
         _take_lane(deferred, lane, key)
@@ -193,7 +193,7 @@ def defer_characters(
     count: int,
 ) -> int:
     """The same without byte encoding, for well-formed text whose spaces are U+2581; -1 when a character is no symbol:
-    then nothing is kept. Asks for the memory of first pairs."""
+    then nothing is kept. Prefetch first pairs."""
     lane = _lane_of(deferred, key)
     if lane == get_i64(deferred.state, _IN_LANES):
         lanes, asked, symbols, i = deferred.lanes, get_i64(deferred.state, _ASKED), 0, start
@@ -231,7 +231,7 @@ def finish_words(
     """Merge all words that are deferred, write their ids, move up what follows them, and keep them; the new count.
 
     Ids fit the room that was left, so everything moves to the front. A copy of four may write three too many, which a
-    room of at least four behind it takes, or the slack behind the last ids. The ends of fragments move along.
+    room of at least four after it takes, or the slack after the last ids. The ends of fragments move along.
     """
     number, lanes, kept = get_i64(deferred.state, _DEFERRED), get_i64(deferred.state, _IN_LANES), 0
     if number == 0:

@@ -25,8 +25,8 @@ _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3, LINES: encode_lines, MARKE
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut in front of a space between two ASCII letters. In both fast families a piece begins
-    there, whatever stands before it. Where lines are cut, the rules say."""
+    """Whether a text may be cut before a space between two ASCII letters. In both fast families a piece begins
+    there, whatever is before it. Where lines are cut, the rules say."""
     if arrays.session == HYBRIDDNA:
         return False  # letters are counted from <dna> on
     if arrays.family == LINES:

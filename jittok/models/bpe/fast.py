@@ -2,8 +2,9 @@
 new.
 
 A fragment is done in chunks whose places stay in the first-level cache. A chunk ends where the last piece that began in
-it begins, and the next chunk starts there: where a piece begins, a pattern starts anew, whatever came before. Malformed
-text is left to the general kernel (the answer MALFORMED), so that most processes never have to compile that one.
+it begins, and the next chunk starts there: where a piece begins, a pattern starts again, whatever came before.
+Malformed text is left to the general kernel (the answer MALFORMED), so that most processes never have to compile that
+one.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
         room: int,
         report: Window,
     ) -> int:
-        """Ids of text[start:stop], behind which PAD bytes are readable, to ids[count:room]; MALFORMED and the codes."""
+        """Ids of text[start:stop], after which PAD bytes are readable, to ids[count:room]; MALFORMED and the codes."""
         begin, size = start, work.chunk
         while begin < stop:
             end = min(begin + size, stop)

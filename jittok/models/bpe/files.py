@@ -2,7 +2,7 @@
 
 The arrays are those of a GGUF vocabulary: bytes are symbols, pairs of ids have ranks. tiktoken's ranks have no merges:
 two tokens are joined to the token of their joined text. One pair for each token is enough. Merging inside a stretch
-that ends as one token does not depend on what stands around it. So a token is always made by the same merge, the last
+that ends as one token does not depend on what is around it. So a token is always made by the same merge, the last
 one when its own text is merged alone.
 """
 
@@ -125,9 +125,9 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def normal_form_alone(pipeline: Pipeline) -> bool:
-    """Whether NFC is all that is normalized, and NFC can neither make nor change the tokens that are looked for behind
-    it. Such tokens are ASCII. No character becomes one of theirs, and their last one composes with nothing. What stands
-    beside one that is only a word may change: such are looked for behind NFC."""
+    """Whether NFC is all that is normalized, and NFC can neither make nor change the tokens that are searched for after
+    it. Such tokens are ASCII. No character becomes one of theirs, and their last one composes with nothing. What is
+    beside one that is only a word may change: such are searched for after NFC."""
     if not pipeline.normalize:
         return True
     if any(token.normalized and token.single_word for token in pipeline.added):
@@ -162,7 +162,7 @@ def _spelled(pipeline: Pipeline) -> tuple[U8, I64] | None:
 
 
 def spelled_in_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[U8, I64]:
-    """Texts behind each other in the byte alphabet, whose characters have one byte or two."""
+    """Texts one after the other in the byte alphabet, whose characters have one byte or two."""
     whole, alphabet = data.tobytes(), tables.ENCODED_BYTE
     both, there = np.empty((data.size, 2), np.uint8), np.ones((data.size, 2), np.bool_)
     for k in (0, 1):

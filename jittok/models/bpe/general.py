@@ -46,7 +46,7 @@ _encode_run = make_encode_run(_split_run, resolve, finish, drop)
 @helper
 def has_work(work: WorkWindow, start: int, stop: int, growth: int, report: Window) -> bool:
     """Whether there is work for a fragment text[start:stop], a byte of which may become `growth`. Writes what is
-    needed: bytes, or else room for ids that is certainly enough, at most two ids a byte of the rewritten text."""
+    needed: bytes, or else capacity for ids that is certainly enough, at most two ids a byte of the rewritten text."""
     if growth * (stop - start) > work.longest - 16:
         put_i64(report, NEED, stop - start)
         return False

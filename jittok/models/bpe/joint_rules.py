@@ -1,7 +1,7 @@
 """What merges join, from the merges of a vocabulary: the tables that `joints` cuts by.
 
 With `ignore_merges` a piece that is a token is that token, whatever its merges, and a part of a piece must not be: then
-any two neighbours count as joined. So do characters beside a space where a space inside a piece is an error, and
+any two neighbors count as joined. So do characters beside a space where a space inside a piece is an error, and
 newlines, which gemma4 takes whole.
 """
 
@@ -33,12 +33,12 @@ from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 BITS_PER_CONTEXT = 32
 """So that one context in 32 is held by mistake; a vocabulary has some ten thousand."""
 NOTHING = -1
-"""In place of a neighbour that is not there."""
+"""In place of a neighbor that is not there."""
 LEAST_BITS = 12
 """Of a filter, however few contexts it holds."""
 NO_CONTEXTS = frozen(np.zeros(1 << LEAST_BITS - 6), np.uint64)
 LARGEST = 0x1FFFFF
-"""The largest code point that llama.cpp reads; what is malformed becomes something below, and stands in no text."""
+"""The largest code point that llama.cpp reads; what is malformed becomes something below, and is in no text."""
 
 
 def all_joined(characters: bool) -> Joints:
@@ -92,7 +92,7 @@ def _filter(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint64], int]:
 
 
 def character_joints(texts: BytesTable, left: I32, right: I32) -> Joints:
-    """What joins characters, by their numbers; all that stand beside a space, too."""
+    """What joins characters, by their numbers; all that are next to a space, too."""
     _, last, first, _ = _neighbours(texts, left, right)
     joined = np.zeros((1 << CHARACTER_BITS, 1 << CHARACTER_BITS), np.uint8)
     joined[_numbers(last), _numbers(first)] = 1

@@ -1,15 +1,15 @@
-"""Where a piece may be cut in two without changing ids: between neighbours that no merge can ever join.
+"""Where a piece may be cut in two without changing ids: between neighbors that no merge can ever join.
 
 Some patterns leave long pieces: lines, phrases, or all text up to the next number. Hardly one of them comes twice, so
 the piece cache does not help. Parts of them do come again. A merge joins the last byte of its left symbol with the
-first byte of its right symbol. Two neighbours that no merge joins in this way stay apart in every text, and merges on
+first byte of its right symbol. Two neighbors that no merge joins in this way stay apart in every text, and merges on
 one side of them do not change the other side. If symbols are characters, the same is true of characters.
 
 Two bytes may be joined *loosely*: only by merges of longer symbols, which need certain bytes beside the two.
 
 Spaces are a special case. In some vocabularies, two spaces have a lower rank than all other merges of a single space.
 Then pairs of spaces are merged first, from the left. In a run of an even number of spaces, no single space is left. So
-behind such a run only merges of two spaces count. `joint_rules` computes all this from the merges.
+after such a run only merges of two spaces count. `joint_rules` computes all this from the merges.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from jittok._raw import (
 from jittok.unicode.characters import SPACE_MARK_CODE
 
 BYTE_BITS, CHARACTER_BITS = 8, 10
-"""A joint is the number of the left neighbour and that of the right one; characters share their numbers."""
+"""A joint is the number of the left neighbor and that of the right one; characters share their numbers."""
 PAIRED = 1 << BYTE_BITS
 """In place of a space that ends an even run of them; the same as any other where spaces are not paired first."""
 APART, LOOSE, JOINED = 0, 1, 3
@@ -56,7 +56,7 @@ class Joints(NamedTuple):
     """What merges join. Invariant: contexts.size << 6 == 1 << context_bits."""
 
     pairs: U64  # a bit for each joint of characters; two, APART, LOOSE or JOINED, for each of bytes
-    contexts: U64  # bit filter of what stands around loose joints, see `context`
+    contexts: U64  # bit filter of what is around loose joints, see `context`
     context_bits: int
 
 
@@ -87,12 +87,12 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
 
     These places are looked at:
 
-    - between an ASCII letter (for bytes: also a letter beyond ASCII) and something else, but not behind a space;
+    - between an ASCII letter (for bytes: also a letter beyond ASCII) and something else, but not after a space;
     - before a character that may stand for a space;
-    - behind an even run of spaces;
+    - after an even run of spaces;
     - in pieces of more than 16 bytes, every place. Bytes are first cut between bytes of unequal classes.
 
-    joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable behind the text
+    joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable after the text
     """
     before = p_letter = p_high = p_capital = p_space = p_paired = odd = NONE
     for at in range(0, size, BLOCK):
@@ -106,7 +106,7 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
                 follower, _, _, _, _ = utf8_masks(text, start + at)
                 begins = equal_mask(text, start + at, FIRST_OF_ESCAPED)
             change = letter ^ (letter << ONE | p_letter)
-            # a space, or what stands for one, is nearly always joined to the letter behind it
+            # a space, or what is for one, is nearly always joined to the letter after it
             change &= ~(space << ONE | letter & (high << ONE | p_high))
             cut |= _apart_characters(joints, text, start + at, (change | begins | ~near) & ~follower & inside)
         else:
@@ -116,7 +116,7 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
             change &= ~(space << ONE)
             alike = lower & (lower << ONE | p_letter & ~p_capital) | capital & (capital << ONE | p_capital)
             alike |= (letter | space) & (space << ONE | p_space)
-            paired = space & (space << ONE | p_space) & ~cut  # behind another space of the same piece
+            paired = space & (space << ONE | p_space) & ~cut  # after another space of the same piece
             ends, odd = _odd_ends(paired, p_paired, odd)
             after = _near(get_u64(cuts, at // BLOCK + 1), cut) if at + BLOCK <= size else ALL
             unlike = change | _in_long(~near, ~after) & ~alike
@@ -130,7 +130,7 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
 
 @helper
 def _near(cut: np.uint64, before: np.uint64) -> np.uint64:
-    """Places at or up to 15 behind a cut of the block, or behind the last one of the block before."""
+    """Places at or up to 15 after a cut of the block, or after the last one of the block before."""
     near = cut << ONE | cut
     near |= near << np.uint64(2)
     near |= near << np.uint64(4)
@@ -140,8 +140,8 @@ def _near(cut: np.uint64, before: np.uint64) -> np.uint64:
 
 @helper
 def _in_long(far: np.uint64, after: np.uint64) -> np.uint64:
-    """Places in pieces of more than 16 bytes: those far from cuts, and the 15 in front of each. after: of the block
-    behind, those far from cuts."""
+    """Places in pieces of more than 16 bytes: those far from cuts, and the 15 before each. after: of the block
+    after, those far from cuts."""
     for shift in (np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(8)):
         far |= far >> shift | after << (_64 - shift)
         after |= after >> shift
@@ -150,7 +150,7 @@ def _in_long(far: np.uint64, after: np.uint64) -> np.uint64:
 
 @helper
 def _near_before(before: np.uint64) -> np.uint64:
-    """The first bytes of a block that are fewer than 16 behind the last cut of the block before."""
+    """The first bytes of a block that are fewer than 16 after the last cut of the block before."""
     if before == NONE:
         return NONE
     behind = leading_zeros(before) + 1  # of that cut is the block's first byte
@@ -159,11 +159,11 @@ def _near_before(before: np.uint64) -> np.uint64:
 
 @helper
 def _odd_ends(some: np.uint64, before: np.uint64, odd: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """(the places right behind runs of an odd number of bits; 1 if the block ends inside of a run and has an odd number
+    """(the places right after runs of an odd number of bits; 1 if the block ends inside of a run and has an odd number
     of it so far). before: 1 if the block before ends with a bit; odd: 1 if it ends inside of such a run.
 
-    A run's first bit, added, carries through to the place behind it. Of runs that begin at even places those are odd
-    that end behind an even one.
+    A run's first bit, added, carries through to the offset after it. Of runs that begin at even places those are odd
+    that end after an even one.
     """
     starts, goes_on = some & ~(some << ONE | before), some & before
     from_odd = add(some, starts & ~EVEN | goes_on & odd)
@@ -181,9 +181,9 @@ def _state(joints: JointWindow, joint: int) -> int:
 def _apart_bytes(
     joints: JointWindow, text: Window, start: int, at: int, asked: np.uint64, ends: np.uint64
 ) -> np.uint64:
-    """Those of the places in the block at text[start + at] whose bytes no merge joins to those in front of them.
+    """Those of the places in the block at text[start + at] whose bytes no merge joins to those before them.
 
-    ends: the places right behind even runs of spaces
+    ends: the places right after even runs of spaces
     """
     found = loose = NONE
     while asked != NONE:
@@ -204,7 +204,7 @@ def _apart_bytes(
 
 @helper
 def _is_held(joints: JointWindow, text: Window, i: int) -> bool:
-    """Whether some merge may join bytes i - 1 and i, a loose joint, between these neighbours. Bytes i - 2 and i + 1 may
+    """Whether some merge may join bytes i - 1 and i, a loose joint, between these neighbors. Bytes i - 2 and i + 1 may
     belong to other pieces: then no merge that they are part of comes, but the answer is only too careful."""
     before, left, right, after = get_u8(text, i - 2), get_u8(text, i - 1), get_u8(text, i), get_u8(text, i + 1)
     return (

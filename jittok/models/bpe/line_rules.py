@@ -1,4 +1,4 @@
-"""Where a line of characters may be cut: where no merge joins what stands on both sides."""
+"""Where a line of characters may be cut: where no merge joins what is on both sides."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NONE = -1
 def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
     """The rules of a text whose spaces become U+2581 and whose runs of newlines are words of their own.
 
-    symbols: texts; left, right: int32[merges] what merges join. Any two neighbours inside a symbol were joined by the
-    merge of symbols that end and begin with them. Symbols that are no UTF-8, or hold a space, do not occur.
+    symbols: texts; left, right: int32[merges] what merges join. Any two neighbors inside a symbol were joined by the
+    merge of symbols that end and begin with them. Symbols that are invalid UTF-8, or hold a space, do not occur.
     """
     rows = symbols.offsets.size - 1
     code, owner, _ = rules.characters(symbols.data, symbols.offsets, np.ones(rows, bool))

@@ -1,9 +1,9 @@
 """BPE of another file over marked words: units with a prefix or suffix, unknown ones, words that are only looked up.
 
-All become merges of bytes. A character is merged from its bytes first; then GOES_ON and the unit behind it become the
+All become merges of bytes. A character is merged from its bytes first; then GOES_ON and the unit after it become the
 token with the prefix, and a unit and ENDS the one with the suffix. These merges come before those of the file, and no
-other merge sees their parts, so the file's merges go on from the symbols that its own library begins with. What is no
-token by itself is a virtual symbol: parts of characters, which stand for tokens of their bytes or for nothing, and
+other merge sees their parts, so the file's merges continue from the symbols that its own library begins with. What is
+no token alone is a virtual symbol: parts of characters, which stand for tokens of their bytes or for nothing, and
 UNKNOWN, which stands for the unknown token.
 """
 

@@ -128,8 +128,8 @@ def encode_words(
 ) -> int:
     """Ids of the words of text[start:stop]; MALFORMED (and nothing done) when it is not well formed.
 
-    origin: where it stands in the caller's bytes; well_formed: that it is, is known; cached: pieces may be looked up;
-    PAD bytes are readable behind it.
+    origin: where it is in the caller's bytes; well_formed: that it is, is known; cached: pieces may be looked up;
+    PAD bytes are readable after it.
     """
     if start == stop:
         return count

@@ -59,7 +59,7 @@ def _home(low: np.uint64, high: np.uint64, bits: int) -> int:
 
 @helper
 def key_of(text: Window, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
-    """(low, high) word of up to 15 bytes, byte by byte: for texts with nothing readable behind them."""
+    """(low, high) word of up to 15 bytes, byte by byte: for texts with nothing readable after them."""
     low, high = _0, np.uint64(stop - start) << np.uint64(56)
     for k in range(stop - start):
         byte = np.uint64(get_u8(text, start + k))

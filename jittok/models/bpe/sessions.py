@@ -83,7 +83,7 @@ def _encode_dna(
 
 @helper
 def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, part: int, end: int) -> tuple[int, int, int]:
-    """The id of six letters from i on, as capitals, filled with A behind `end`; i and part of what is behind them.
+    """The id of six letters from i on, as capitals, filled with A after `end`; i and part of what is after them.
 
     part: bytes of the U+2581 at i that belong to the letters before, if that is what a space at i becomes.
     """

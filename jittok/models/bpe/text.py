@@ -55,7 +55,7 @@ def first_malformed(text: Window, start: int, stop: int) -> int:
 
 @helper
 def put_code_point(out: Window, at: int, c: int) -> int:
-    """Write the shortest form (three bytes for a surrogate) at `at`; returns the place behind it."""
+    """Write the shortest form (three bytes for a surrogate) at `at`; returns the offset after it."""
     if c < 0x80:
         put_u8(out, at, c)
         return at + 1

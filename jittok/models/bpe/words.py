@@ -123,7 +123,7 @@ def merge_stretches(
     """The same by stretches of `size` bytes, with byte encoding and a chain: a word may be megabytes long.
 
     Each stretch begins with one of the last `again` symbols of the one before. If it comes out again, each two
-    neighbours stand side by side in one of the two, so all are what the whole word is merged to (`merging.chain`). If
+    neighbors stand side by side in one of the two, so all are what the whole word is merged to (`merging.chain`). If
     another one comes out, all begins again with stretches of twice the size.
     """
     at, written, length, first = start, count, size, wide(NONE)

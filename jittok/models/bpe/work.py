@@ -32,7 +32,7 @@ from jittok.structures.pages import scratch
 
 GROWTH = 3
 """Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three. One
-more where U+2581 is put in front of lines (`Arrays.begin_lines`), of which every second byte may be one."""
+more where U+2581 is put before lines (`Arrays.begin_lines`), of which every second byte may be one."""
 CHUNK = 16384
 """Bytes split before their pieces are looked up: their places stay in the first-level cache."""
 
@@ -71,7 +71,7 @@ class WorkWindow(NamedTuple):
     merge: Merger
     deferred: DeferredWindow
     seeds: SeedWindow
-    longest: int  # symbols that `merge` has room for
+    longest: int  # symbols that `merge` has capacity for
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
@@ -155,7 +155,7 @@ def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key:
 
 @helper
 def make_room(work: WorkWindow, ids: Window, count: int) -> int:
-    """The count, behind all words that were deferred if there is no room for one more."""
+    """The count, after all words that were deferred if there is no capacity for one more."""
     return count if has_room(work.deferred) else finish(work, ids, count)
 
 
@@ -173,7 +173,7 @@ def drop(work: WorkWindow) -> int:
 
 @helper
 def expect(work: WorkWindow, low: Any, high: Any) -> None:
-    """Ask for the memory of a new piece's seed."""
+    """Prefetch a new piece's seed."""
     expect_seed(work.seeds, low, high)
 
 

@@ -1,4 +1,4 @@
-"""SPM ("llama"): merges of neighbours by the score of what they make. `compile` makes the arrays, `kernel` encodes span
+"""SPM ("llama"): merges of neighbors by the score of what they make. `compile` makes the arrays, `kernel` encodes span
 by span, `whole` the fragments that cannot be cut."""
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""A vocabulary to arrays: the pairs that merge, and the neighbours that never do."""
+"""A vocabulary to arrays: the pairs that merge, and the neighbors that never do."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def with_chain(arrays: Arrays) -> Arrays:
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut in front of a space between ASCII letters: where no token holds a letter in front of
+    """Whether a text may be cut before a space between ASCII letters: where no token holds a letter before
     U+2581. The rules know this of tokens that are UTF-8, so all must be."""
     followers = arrays.texts.data[np.minimum(arrays.texts.offsets, arrays.texts.data.size - 1)] & 0xC0 == 0x80
     if not arrays.rules.cuts[cuts.CLASSES * cuts.LETTER + cuts.BLANK] or followers[:-1].any():
@@ -88,7 +88,7 @@ def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.Spa
 
 
 def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
-    """The tokens' texts, and behind them each character inside a token that is no token itself.
+    """The tokens' texts, and after them each character inside a token that is no token itself.
 
     data: uint8[offsets[-1] or more]
     """
@@ -112,7 +112,7 @@ def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
 def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
     """Every character (with repeats) of the tokens' texts that is no token: bytes to `out`, their ends to ends[1:].
 
-    out: uint8[bytes of all tokens], ends: int64[bytes + 1] with 0 in front; returns how many.
+    out: uint8[bytes of all tokens], ends: int64[bytes + 1] with 0 before; returns how many.
     """
     strings = open_bytes_table(table)
     count, at = 0, 0

@@ -52,7 +52,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> Arrays
     if prefix is None or not plain or pipeline.split not in ((), (NO_WORDS,)):
         return None
     if any(token.normalized for token in pipeline.added):
-        return None  # looked for where spaces are U+2581 already
+        return None  # searched for where spaces are U+2581 already
     texts = build_bytes_table(frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64))
     bytes_ = find_rows(texts, [b"<0x%02X>" % byte for byte in range(256)])
     if fused:
@@ -78,7 +78,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
         return None
     own = [text or b"" for text, kind in zip(pipeline.model_tokens, model.types, strict=True) if kind == USER]
     if any(b" " in text or SPACE_MARK_BYTES in text for text in own):
-        return None  # they are looked for again where spaces are U+2581
+        return None  # they are searched for again where spaces are U+2581
     return _pieces(pipeline, model, int(step.prefix))
 
 
@@ -159,6 +159,6 @@ def _single(texts: BytesTable) -> NDArray[np.bool_]:
 
 
 def _starts_within_character(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
-    """Whether a text begins with a byte that goes on: JSON has none, and the rules want none."""
+    """Whether a text begins with a byte that continues: JSON has none, and the rules want none."""
     filled = offsets[:-1][np.diff(offsets) > 0]
     return bool((data[filled] & 0xC0 == 0x80).any())

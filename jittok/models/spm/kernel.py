@@ -1,8 +1,8 @@
 """SPM, span by span: what the cache holds is copied, what is new is merged.
 
-A merge only ever makes a token. So two neighbouring characters that stand side by side in no token are never joined,
+A merge only ever makes a token. So two neighboring characters that stand side by side in no token are never joined,
 and merges on their left do not influence merges on their right. A text is cut between them: each part is merged in
-the order that it would be merged in within the whole. `compile` finds out which neighbours those are.
+the order that it would be merged in within the whole. `compile` finds out which neighbors those are.
 """
 
 from __future__ import annotations

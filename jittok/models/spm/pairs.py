@@ -19,7 +19,7 @@ from jittok.models.spm.whole import character_length
 from jittok.structures.bytes_table import ABSENT, BytesTable, slot_count
 
 ROOM = 1 << 12
-"""Pairs that there is room for at first."""
+"""Pairs that there is capacity for at first."""
 _BASE, _MINUS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFFFFFFFFFF)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 

@@ -1,9 +1,9 @@
-"""Pieces of type UNUSED of sentencepiece's BPE: they are merged like any other, then taken apart into what they were
+"""Pieces of type UNUSED of sentencepiece's BPE: they are merged like any other, then split into what they were
 merged of.
 
 sentencepiece keeps for each such piece the two pieces that were asked for last. These are always the same: merges
-inside of a stretch of text that none crosses go by scores and places alone, whatever stands around. So a piece is taken
-apart once, and a kernel writes its parts wherever it stands.
+inside of a stretch of text that none crosses go by scores and places alone, whatever is around. So a piece is taken
+apart once, and a kernel writes its parts wherever it is.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def is_merged(text: bytes) -> bool:
 
 
 def halves(piece: str, ranks: dict[str, int]) -> list[str]:
-    """What a piece is merged of at last: the best two neighbours are joined, of equally good ones the first, until two
+    """What a piece is merged of at last: the best two neighbors are joined, of equally good ones the first, until two
     are left. A piece that is never merged stays in characters. Linear but for a heap's logarithm."""
-    symbols = [*piece]  # a symbol stands where its first character does; "" where one went into that before
+    symbols = [*piece]  # a symbol is where its first character does; "" where one went into that before
     behind, front = [*range(1, len(piece) + 1)], [*range(-1, len(piece) - 1)]
     heap: list[tuple[int, int, str]] = []
 
@@ -91,7 +91,7 @@ def halves(piece: str, ranks: dict[str, int]) -> list[str]:
 
 @kernel
 def count_parts(table: Parts, ids: I32, first: int, last: int) -> int:
-    """How many ids stand in place of ids[first:last], or -1 where they stay as they are."""
+    """How many ids replace ids[first:last], or -1 where they stay as they are."""
     own, offsets, count, found = window(ids), window(table.offsets), wide(0), wide(0)
     for k in range(first, last):
         token = get_i32(own, k)
@@ -110,7 +110,7 @@ def write_parts(table: Parts, ids: OutI32, ends: OutI64, fragments: int, first: 
     own, offsets, parts = window(ids), window(table.offsets), window(table.ids)
     k, done = wide(ends[fragments - 1]), wide(first + count)
     at = done
-    for fragment in range(fragments - 1, -1, -1):  # from behind: nothing is written over before it is read
+    for fragment in range(fragments - 1, -1, -1):  # from the end: nothing is written over before it is read
         begin = wide(first)
         if fragment > 0:
             begin = wide(ends[fragment - 1])

@@ -50,7 +50,7 @@ def encode_whole(
 
 @helper
 def _escape(text: OutU8, data: U8, start: int, stop: int, prefix: int) -> int:
-    """data[start:stop] with each space as U+2581, one more in front if `prefix`; returns the length."""
+    """data[start:stop] with each space as U+2581, one more before if `prefix`; returns the length."""
     out, at = window(text), 0
     source = window(data)
     for i in range(start - prefix, stop):

@@ -1,8 +1,8 @@
-"""The place that all paths so far come through: what stands in front of it is decided, and its memory is free again.
+"""The place that all paths so far come through: what is before it is decided, and its memory is free again.
 
-A path that goes on from text that is not looked at yet comes through one of the places that are still reached. Each of
-them knows where the last token on the best way to it begins. Followed back, these ways soon meet in nearly every text,
-also where each place is inside of some token.
+A path that continues from text that is not looked at yet comes through one of the places that are still reached. Each
+of them knows where the last token on the best way to it begins. Followed back, these ways soon meet in nearly every
+text, also where each place is inside of some token.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ NONE = np.uint64(0)
 
 @helper
 def common_place(sums: Window, arcs: Window, begin: int, p: int, size: int) -> int:
-    """The last place behind `begin` that the best ways to all reached places from p to `size` have in common; 0: none.
+    """The last place after `begin` that the best ways to all reached places from p to `size` have in common; 0: none.
 
-    sums: from the place `begin` on. Tokens from all places before p are known, so no way to a place behind p has a
-    token that begins behind p. No arc has a MARK, before and after. Place 0 has none, and whatever memory held.
+    sums: from the place `begin` on. Tokens from all places before p are known, so no way to a place after p has a
+    token that begins after p. No arc has a MARK, before and after. Place 0 has none, and whatever memory held.
     """
     put_u64(arcs, 0, NONE)
     ways, low, found = 0, p, 0

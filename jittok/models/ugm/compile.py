@@ -32,7 +32,7 @@ UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
 UNKNOWN_PENALTY = 10.0
 GROWTH = 2
-"""Bytes of normalized text a byte of text that `make_work` has room for; more is asked for when a text needs it."""
+"""Bytes of normalized text a byte of text that `make_work` has capacity for; more is asked for when a text needs it."""
 ROOM = 64
 
 
@@ -91,7 +91,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     )
     merge = bool(spaces.merge)
     rules, limit = span_rules(lattice, user_texts, keys if spaces.escape and not spaces.append else None, merge)
-    # A blank in front of the first word changes nothing where spaces are merged, unless a user's token begins with it.
+    # A blank before the first word changes nothing where spaces are merged, unless a user's token begins with it.
     first_span = NO_BLANK if not merge and not spaces.prepend else SEPARATE
     if merge and not any(kinds[b] & BEGINS_USER for b in (0x20, *rules.blanks.tolist())):
         first_span = ONE_BLANK
@@ -125,7 +125,7 @@ def _long_ones(texts: Texts, ids: NDArray[np.int64], scores: NDArray[np.float32]
 
 
 def may_part(arrays: Arrays, size: int) -> bool:
-    """Whether a text of `size` bytes may be cut in front of a space between ASCII letters.
+    """Whether a text of `size` bytes may be cut before a space between ASCII letters.
 
     Three things must hold. Letters are not mapped to anything else. No token, key or user-defined text has a letter in
     front of a space. A part that begins with a space gets no other space than the whole text has there. In texts longer

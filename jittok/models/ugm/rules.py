@@ -2,19 +2,19 @@
 
 A cut between two characters is used only if
 
-1. no token that a best path can hold has the one in front of the other (the characters stand for themselves, see 2);
-2. both are *inert*: each becomes itself whatever stands around it. A character that the charsmap maps is not inert, nor
-   is one inside a longer key. An ASCII character may begin longer keys that go on with a wide one. When a wide one
-   follows, it is not cut from what stands before it;
-3. one of the two is a token by itself. So two runs of unknown characters, which become one id, never meet;
+1. no token that a best path can hold has the one before the other (the characters stand for themselves, see 2);
+2. both are *inert*: each becomes itself whatever is around it. A character that the charsmap maps is not inert, nor
+   is one inside a longer key. An ASCII character may begin longer keys that continue with a wide one. When a wide one
+   follows, it is not cut from what is before it;
+3. one of the two is a token alone. So two runs of unknown characters, which become one id, never meet;
 4. no path in the trie of user-defined tokens leads across (their bytes are copied as they are). If rule 1 does not
    ensure this, the splitter looks at the text. User-defined tokens are left to the splitter, and so are the few other
    tokens that alone join letters with something else. This is right if all characters near the place are inert.
 
 A file that folds case maps each capital letter. Such a letter is cut as the letter it becomes: it becomes that whatever
-stands around it, and both are of one class.
+is around it, and both are of one class.
 
-Sums of scores start anew in each span. At a place, sums are compared that all contain the best sum at the cut. So a
+Sums of scores start again in each span. At a place, sums are compared that all contain the best sum at the cut. So a
 comparison does not change if no addition rounds. `exact_bytes` says up to which length of a fragment this is certain.
 """
 
@@ -38,16 +38,16 @@ RARE = 256
 SHORT = 64
 """Bytes of a token that may be found to be dominated,"""
 STEPS_PER_BYTE = 2
-"""and how many looks for a part of one are taken, a byte of all texts, so that a file of any kind loads soon."""
+"""and how many searches for a part of one are taken, a byte of all texts, so that a file of any kind loads soon."""
 LEAST_STEPS = 1 << 17
 """Looks that are taken in any vocabulary."""
 NEVER = -1
 FEW = 16
-"""Tokens that tie letters to another class and may be looked for in the text instead."""
+"""Tokens that tie letters to another class and may be searched for in the text instead."""
 
 
 class Texts(NamedTuple):
-    """Byte strings behind each other."""
+    """Byte strings one after the other."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -76,7 +76,7 @@ def span_rules(
 ) -> tuple[cuts.SpanRules, int]:
     """The rules, and the most bytes a fragment may have for them to hold (NEVER: encode every fragment as a whole).
 
-    merge: runs of spaces become one in front of a word; margin: see `dominated`; few: see `to_look_for`
+    merge: runs of spaces become one before a word; margin: see `dominated`; few: see `to_look_for`
     """
     known = _single_characters(lattice)
     finite = np.isfinite(lattice.scores).all()
@@ -103,7 +103,7 @@ def span_rules(
     if len(blanks) > cuts.BLANK_BYTES or odd_space:
         return rules.no_cuts(), NEVER
     limit = exact_bytes(lattice, left_out, source.steps_per_byte)
-    if merge:  # U+2581 stands in front of words only; one of the text's own is never cut from anything
+    if merge:  # U+2581 is before words only; one of the text's own is never cut from anything
         pairs = Neighbours(*(side[pairs.left != SPACE_MARK_CODE] for side in pairs))
     else:
         pairs = Neighbours(*(np.where(side == SPACE_MARK_CODE, SPACE_BYTE, side) for side in pairs))
@@ -139,7 +139,7 @@ def _paths(
                 if allowed[text[d - 1], text[d]]:
                     pair = text[d - 1] << 8 | text[d]
                     starts[pair] = starts.get(pair, 0) | 1 << min(d, 63) | odd_bit
-                    # an odd byte may become any of those in front: then only `crosses_path` can tell
+                    # an odd byte may become any of those before: then only `crosses_path` can tell
                     known = d > 1 and not odd_bit
                     before.setdefault(pair, set()).add(text[d - 2] if known else cuts.ANY_BYTE)
                     for other in _written(pair, folded) if odd_bit else ():
@@ -165,7 +165,7 @@ def _written(pair: int, folded: dict[int, int]) -> list[int]:
 
 
 def _single_characters(lattice: Lattice) -> set[int]:
-    """Code points that are tokens by themselves, ASCII and wide."""
+    """Code points that are tokens alone, ASCII and wide."""
     lengths = np.diff(lattice.texts.offsets)
     code, owner, _ = rules.characters(*lattice.texts, (lengths > 0) & (lengths <= 4))
     return set(code[np.bincount(owner, minlength=lengths.size)[owner] == 1].tolist())
@@ -198,7 +198,7 @@ class _Source:
         return None
 
     def folded(self, user: Texts) -> dict[int, int]:
-        """ASCII letters that become another, which stays as it is, whatever stands around them. None where a
+        """ASCII letters that become another, which stays as it is, whatever is around them. None where a
         user-defined text, which is copied, has one."""
         inner, alone = np.append(self._inner, self._first[self.long & (self._second < 0x80)]), np.ones(0x80, bool)
         alone[inner[inner < 0x80]] = False
@@ -215,7 +215,7 @@ class _Source:
         return bool(np.isin(self._inner, list(some)).any() or np.isin(self._first[self.long], list(some)).any())
 
     def mapped(self) -> NDArray[np.bool_]:
-        """bool[0x110000]: characters whose normal form is not themselves, or that stand inside a longer key, or begin
+        """bool[0x110000]: characters whose normal form is not themselves, or that are inside a longer key, or begin
         one: an ASCII character may if a wide one follows it there."""
         found = np.zeros(UNICODE_SIZE, bool)
         changed = ~self.long & ~((self._image_count == 1) & (self._image == self._first))
@@ -226,7 +226,7 @@ class _Source:
 
 
 def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
-    """int64[2, n]: (pair of ASCII classes but blanks and controls, row that holds such neighbours), each once."""
+    """int64[2, n]: (pair of ASCII classes but blanks and controls, row that holds such neighbors), each once."""
     data, offsets = lattice.texts
     table = bytes(c if c in (LETTER, DIGIT, OTHER) else CLASSES for c in rules.class_of()[:128].tolist())
     classes = np.frombuffer(data.tobytes().translate(table + bytes([CLASSES]) * 128), np.uint8)
@@ -244,7 +244,7 @@ def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
 def to_look_for(
     lattice: Lattice, class_pairs: NDArray[np.int64], tokens: NDArray[np.bool_], few: int
 ) -> NDArray[np.bool_]:
-    """The rows that the splitter looks for: user-defined tokens, and those among `tokens` that hold a letter beside
+    """The rows that the splitter searches for: user-defined tokens, and those among `tokens` that hold a letter beside
     another class as at most `few` do. None with a space, which comes and goes where texts are normalized."""
     pair, row = class_pairs
     left, right = np.divmod(pair, CLASSES)
@@ -254,13 +254,13 @@ def to_look_for(
     found[row[np.bincount(pair, minlength=CLASSES**2)[pair] <= few]] = True
     for k in np.flatnonzero(found).tolist():
         text = lattice.texts.text(k)
-        known = text.isascii() or bool(lattice.user[k])  # what is tied to wide characters stands in their flags
+        known = text.isascii() or bool(lattice.user[k])  # what is tied to wide characters is in their flags
         found[k] = known and len(text) <= LONGEST_PATH and b" " not in text and SPACE_MARK_BYTES not in text
     return found
 
 
 def _wide_flags(pairs: Neighbours, source: _Source, known: set[int], user: Texts, merge: bool) -> NDArray[np.uint8]:
-    """Flags of wide characters; STICKY for all that are not inert, unknown, or may be taken apart by a user's token."""
+    """Flags of wide characters; STICKY for all that are not inert, unknown, or may be split by a user's token."""
     flags = rules.wide_flags(pairs)
     sticky = np.ones(UNICODE_SIZE, bool)
     sticky[sorted(known)] = False

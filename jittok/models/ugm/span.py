@@ -104,7 +104,7 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
 def encode_span(
     model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
-    """Ids of a span; WHOLE when that is too long, or the first one of its fragment (SEPARATE stands in front of it
+    """Ids of a span; WHOLE when that is too long, or the first one of its fragment (SEPARATE is before it
     then) and leaves open where the prepended space goes."""
     if stop - start <= AT_ONCE:
         first = get_u8(text, start) == SEPARATE
@@ -157,7 +157,7 @@ def _normalize(
     model: SpanModel, text: Window, i: int, stop: int, state: int, at: int, limit: int
 ) -> tuple[int, int, int]:
     """The normalized bytes of text[i:stop] to model.text[at:], as many as fit below `limit`: (place in the text, how
-    many there are, state behind them). WHOLE in place of the first when they do not fit at all or the text or the
+    many there are, state after them). WHOLE in place of the first when they do not fit at all or the text or the
     charsmap is not what it should be."""
     out = model.text
     while i < stop:
@@ -202,7 +202,7 @@ def _normalize(
 
 @helper
 def _put(model: SpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
-    """One normalized byte, and the space that belongs in front of it; (place behind, state)."""
+    """One normalized byte, and the space that belongs before it; (place after, state)."""
     if byte == SPACE_BYTE:
         if model.merge == 0:
             at = _put_mark(model.text, at)
@@ -240,9 +240,9 @@ def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
 @helper
 def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
     """Fill the arcs of model.text[:size]; the first place already has its sum. Returns how many bytes are decided, as
-    in `whole`, and the sum behind them.
+    in `whole`, and the sum after them.
 
-    Sums are kept of the places that are still reached, from `begin` on: of each place behind a long text only its arc
+    Sums are kept of the places that are still reached, from `begin` on: of each place after a long text only its arc
     is needed.
     """
     begin, known_to, p, decided, total = 0, 0, 0, 0, 0.0
@@ -269,7 +269,7 @@ def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
 
 @helper
 def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
-    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`.
+    """Go on from the places p .. until - 1; the place after. sums[0] is that of the place `begin`.
 
     A node without a token has the score -inf, so the comparison needs no branch of its own.
     """
@@ -324,7 +324,7 @@ def _go_on(model: SpanModel, size: int, stop: int, begin: int, p: int) -> int:
 @helper
 def _write_path(model: SpanModel, size: int, ids: Window, count: int, joined: bool) -> int:
     """Ids of the best path that the arcs tell, from the last one; they are counted first. `joined`: an unknown token at
-    the beginning belongs to the id in front."""
+    the beginning belongs to the id before."""
     found, end, unknown = 0, size, False
     unk = np.uint64(model.unk_id & 0xFFFFFFFF)
     while end > 0:

@@ -1,8 +1,8 @@
 """Unigram on a whole fragment: normalize it, then the best path through it. For what cannot be cut, and a second
 witness for what can.
 
-    One piece at a time is normalized. `find_path` looks for the last place in it that every path comes through. What
-    stands in front of that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
+    One piece at a time is normalized. `find_path` searches for the last place in it that every path comes through. What
+    is before that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def encode_whole(
 ) -> int:
     """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code.
 
-    One piece at a time is normalized. `find_path` looks for the last place in it that every path comes through. What
-    stands in front of that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
+    One piece at a time is normalized. `find_path` searches for the last place in it that every path comes through. What
+    is before that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
     """
     i, size, state, begin, room = start, wide(0), OUTSIDE_WORD, count, work.text.size
     limit, joined = min(AT_ONCE, room // 2), False  # the last key of a piece may become more than fits
@@ -65,7 +65,7 @@ def encode_whole(
             count, joined = begin, False
         if decided > 0:
             after = write_path(arrays, work, decided, ids, count, joined)
-            if after < 0:  # room for the rest by what has been done
+            if after < 0:  # capacity for the rest by what has been done
                 report[NEED] = (count - begin - after) * (1 + (stop - start) // (i - start + 1)) + 1
                 return OUT_OF_ROOM
             count, joined = after, _token(work, decided) == arrays.unk_id
@@ -125,14 +125,14 @@ def normalize(
 @helper
 def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> tuple[int, float]:
     """Fill the arcs of work.text[:size]; the first place already has its sum. Returns how many bytes are decided, and
-    the sum behind them. These are all if this is the `last` part. Else they end at the last place that every path comes
+    the sum after them. These are all if this is the `last` part. Else they end at the last place that every path comes
     through.
 
     Sums are kept of the places that are still reached, from `begin` on.
     """
     begin, known_to, p, decided, total = wide(0), wide(0), wide(0), wide(0), 0.0
     reach = max(arrays.longest, MOST_CHARACTER)
-    stop = size if last else size - reach  # no token from a place before it ends behind the text
+    stop = size if last else size - reach  # no token from a place before it ends after the text
     if arrays.long.count != 0 and size > LONG:
         find_long(open_long(arrays.long), window(work.text), 0, size, window(work.found), 0)
     while p < stop:
@@ -153,7 +153,7 @@ def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> tuple[int, f
 
 @helper
 def _walk(arrays: Arrays, work: Work, size: int, begin: int, p: int, until: int) -> int:
-    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    """Go on from the places p .. until - 1; the place after. sums[0] is that of the place `begin`."""
     while p < until:
         after = min(p + lead_length(wide(work.text[p])), size)
         here, whole, node, stop = float(work.sums[p - begin]), False, ROOT, size
@@ -206,7 +206,7 @@ def _challenge(work: Work, token: int, start: int, end: int, begin: int, total: 
 @helper
 def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, joined: bool) -> int:
     """Write the ids of the best path to cell `size` to ids[count:]. A run of unknown tokens is one id. `joined`: a run
-    at the beginning belongs to the unknown id in front. Returns the new count; minus the number of ids if there is no
+    at the beginning belongs to the unknown id before. Returns the new count; minus the number of ids if there is no
     room."""
     found = wide(0)
     p, unknown = size, False

@@ -22,9 +22,9 @@ from jittok.unicode.characters import SPACE_MARK_CODE
 from jittok.unicode.tables import UNICODE_SIZE
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
-"""Kinds of code points: joins the word, ends it, vanishes (the word goes on), is a word of its own."""
+"""Kinds of code points: joins the word, ends it, vanishes (the word continues), is a word of its own."""
 ENDS_WORD = 1
-"""The bit of the kinds that end the word in front of them."""
+"""The bit of the kinds that end the word before them."""
 ONE_BYTE, TWO_BYTES, THREE_BYTES = 0x80, 0xC0, 0xFC
 """Where the first bytes of such codes begin; below is ASCII, which stays what it is."""
 SHORT_CODES = TWO_BYTES - ONE_BYTE
@@ -34,8 +34,8 @@ ALL_CODES = MIDDLE_CODES + ((0x100 - THREE_BYTES) << 16)
 LENGTH_BIT, UNKNOWN, ENDS, SEVERAL, ODD = 24, *(1 << k for k in range(26, 30))
 """What becomes of a character: its code, the first byte lowest | the number of bytes << LENGTH_BIT | UNKNOWN where no
 token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too.
-SEVERAL: in place of a code stands where it lies in `Alphabet.several`. ODD: it is a mark, or ends with one, that
-another one behind it may change places with: only Python can tell what becomes of two of them in a row in a word
+SEVERAL: in place of a code is where it lies in `Alphabet.several`. ODD: it is a mark, or ends with one, that
+another one after it may change places with: only Python can tell what becomes of two of them in a row in a word
 whose characters are all known."""
 CODE = (1 << LENGTH_BIT) - 1
 NODE_BITS, VALUE_BITS = 22, 20
@@ -60,7 +60,7 @@ class Several(NamedTuple):
 
     points: NDArray[np.int64]
     counts: NDArray[np.int64]  # of each, how many
-    parts: NDArray[np.int64]  # which, behind each other
+    parts: NDArray[np.int64]  # which, one after the other
 
 
 NONE = Several(*(frozen([], np.int64) for _ in range(3)))
@@ -99,8 +99,8 @@ def build_alphabet(
     odd: NDArray[np.int64] = NONE.points,
     ids: NDArray[np.int32] | None = None,
 ) -> Alphabet | None:
-    """The alphabet of a vocabulary; None where a token is no UTF-8 (it may match a part of a character) or there are
-    too many tokens or characters.
+    """The alphabet of a vocabulary; None where a token is invalid UTF-8 (it may match a part of a character) or there
+    are too many tokens or characters.
 
     mapped, becoming: int64[n] code points that become others, and which; of one that is there twice the last counts
     kinds: uint8[UNICODE_SIZE] LETTER, BLANK, DROPPED or ALONE
@@ -142,7 +142,7 @@ def _long_ones(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray
 
 
 def _code_points(keys: Keys) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:
-    """(code points of all tokens, how many stand in front of each token and in all); None where one is no UTF-8."""
+    """(code points of all tokens, how many are before each token and in all); None where one is invalid UTF-8."""
     data, offsets = keys
     followers = np.flatnonzero((data & 0xC0) == 0x80)
     begins = offsets[:-1][offsets[:-1] < data.size]
@@ -216,7 +216,7 @@ def _code_of(codes: NDArray[np.int32], points: NDArray[np.int64]) -> NDArray[np.
 
 def _codes(points: NDArray[np.uint32] | NDArray[np.int64]) -> NDArray[np.int32] | None:
     """What becomes of every code point that nothing normalizes, from the code points of all tokens: of those up to the
-    last one that a token has, and the one behind it."""
+    last one that a token has, and the one after it."""
     counts = np.bincount(points)
     there = np.flatnonzero(counts)
     beyond = there[there >= 0x80]

@@ -2,7 +2,7 @@
 
 The steps come in one order: characters removed and white space (`bert_clean`), ideographs (`bert_chinese`), NFD without
 marks, lower case; then words end at white space, and punctuation is a word. A character becomes one other, or nothing,
-or several, Hangul syllables for the most part. Marks that are not removed may change places with their neighbours:
+or several, Hangul syllables for the most part. Marks that are not removed may change places with their neighbors:
 texts with one are normalized by the plain reference.
 """
 
@@ -160,7 +160,7 @@ def let_marks_pass() -> NDArray[np.bool_]:
 
 def rewritten(odd: NDArray[np.bool_], normalized: Callable[[bytes], bytes], text: str) -> str:
     """A text with odd characters (bool[0x110000]), which are normalized with the marks beside them: no mark passes a
-    character of class 0 that stays, so these stretches are normalized by themselves."""
+    character of class 0 that stays, so these stretches are normalized alone."""
     codes, passes = np.frombuffer(text.encode("utf-32-le"), np.uint32), let_marks_pass()
     parts, done = list[str](), 0
     for at in np.flatnonzero(odd[codes]).tolist():

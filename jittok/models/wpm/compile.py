@@ -2,7 +2,7 @@
 
 llama.cpp's `llm_tokenizer_wpm_session`. A code point is looked up once. It has a kind (it joins the word, ends it,
 vanishes, or is a word of its own) and what it becomes (the first code point of its decomposition, in lower case). Words
-get U+2581 in front. When some position of a word has no token, the whole word becomes the unknown token.
+get U+2581 before. When some position of a word has no token, the whole word becomes the unknown token.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
-    word: OutU8  # [CODED * longest + 16] the normalized word: in the alphabet, or in UTF-8 behind U+2581
+    word: OutU8  # [CODED * longest + 16] the normalized word: in the alphabet, or in UTF-8 after U+2581
     found: OutI32  # [as many] what long tokens begin at each place of it; none where there are no long tokens
     spans: SpanWork
 
@@ -167,7 +167,7 @@ def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32
 
 
 def may_part(_arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut in front of a space between two ASCII letters: a space ends a word."""
+    """Whether a text may be cut before a space between two ASCII letters: a space ends a word."""
     return True
 
 
@@ -183,7 +183,7 @@ def _unpacked(
 def span_rules(kinds: NDArray[np.uint8]) -> cuts.SpanRules:
     """Where a text may be cut: around characters that are words of their own or end words. kinds: of all code points.
 
-    One ASCII blank stays in front of the word behind it, so that a word costs one span; more of them are a span of
+    One ASCII blank stays before the word after it, so that a word costs one span; more of them are a span of
     their own, which gives no ids. Malformed UTF-8 is not cut here: a bad byte vanishes between two letters.
     """
     blanks = [b for b in range(0x20) if kinds[b] == BLANK]

@@ -1,6 +1,6 @@
-"""WordPiece of another file as the arrays of WordPiece: BertNormalizer's words, and tokens with `##` in front.
+"""WordPiece of another file as the arrays of WordPiece: BertNormalizer's words, and tokens with `##` before.
 
-In a GGUF file a token that begins a word has U+2581 in front, and one that goes on has nothing; so it is here. U+2581
+In a GGUF file a token that begins a word has U+2581 before, and one that goes on has nothing; so it is here. U+2581
 in a text is any other character: it becomes one that no token has.
 """
 
@@ -27,7 +27,7 @@ MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
 
 
 def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
-    """The arrays of such a file, None for any other. odd: whether marks that may change places with their neighbours
+    """The arrays of such a file, None for any other. odd: whether marks that may change places with their neighbors
     are left to Python; not in texts that are normalized."""
     model, flags = pipeline.model, bert_flags(pipeline)
     if not isinstance(model, WordPiece) or flags is None or any(token.normalized for token in pipeline.added):
@@ -50,7 +50,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     alphabet = build_alphabet(keys, points, images, kinds, table.several, table.odd if odd else NONE.points)
     rules = span_rules(kinds)
     three = rules.three.copy()
-    three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
+    three[0xD800:0xE000] = ILL  # surrogates are invalid UTF-8: so the splitter finds all that is none
     rules = rules._replace(three=frozen(three, np.uint8))
     if alphabet is None or not rules.cuts.any():
         return None
@@ -63,7 +63,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
 
 
 def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes) -> Keys:
-    """The tokens as the alphabet has them. data, offsets: texts that are UTF-8, behind each other."""
+    """The tokens as the alphabet has them. data, offsets: texts that are UTF-8, one after the other."""
     whole = data.tobytes()
     if SPACE_MARK_BYTES in whole:
         first, second, third = SPACE_MARK_BYTES

@@ -1,6 +1,6 @@
 """WordPiece, span by span: what the cache holds is copied, what is new is normalized and matched.
 
-Blanks, punctuation and ideographs end a word whatever stands around them, so the words of a span are its own.
+Blanks, punctuation and ideographs end a word whatever is around them, so the words of a span are its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _whole(
     count: int,
     report: OutI64,
 ) -> int:
-    if model.pages.size == 1:  # of a file that is no GGUF, of which only what is no UTF-8 cannot be cut
+    if model.pages.size == 1:  # of a file that is no GGUF, of which only what is invalid UTF-8 cannot be cut
         return NOT_UTF8
     return encode_whole(model, work.word, data, start, stop, ids, count, report)
 

@@ -103,7 +103,7 @@ def encode_span(
 
 @helper
 def _put_ascii(model: SpanModel, text: Window, start: int, stop: int) -> int:
-    """Bytes of the word that a short ASCII span is, behind a space or none; 0 where it is anything else.
+    """Bytes of the word that a short ASCII span is, after a space or none; 0 where it is anything else.
 
     Always SHORT steps, because a loop whose end cannot be foreseen costs as much as all of them.
     """
@@ -140,7 +140,7 @@ def becomes(model: SpanModel, code: int) -> int:
 
 @helper
 def put_code(model: SpanModel, at: int, entry: int) -> int:
-    """The code of an entry to the word; the place behind it."""
+    """The code of an entry to the word; the offset after it."""
     put_u8(model.word, at, entry & 0xFF)
     put_u8(model.word, at + 1, entry >> 8 & 0xFF)
     put_u8(model.word, at + 2, entry >> 16 & 0xFF)

@@ -52,7 +52,7 @@ def _encode_word(arrays: Arrays, word: OutU8, size: int, ids: OutI32, count: int
     """Ids of the marked word word[:size] by longest match, or the unknown token; the new count or OUT_OF_ROOM."""
     at = count
     node, found, end, j = arrays.marker_node, arrays.marker_value, arrays.marker_length, _MARKED
-    if node == NO_NODE:  # no token goes on behind U+2581
+    if node == NO_NODE:  # no token goes on after U+2581
         j = size
     while True:
         while j < size:

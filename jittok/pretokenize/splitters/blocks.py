@@ -1,7 +1,7 @@
 """Classes of bytes, 64 at a time, as bit masks: what the fast splitters compute with.
 
 Bit k of a mask speaks of byte k of the block. All bytes of a character carry its class. So "the character before is a
-letter" is "the byte before is a letter". Behind the end of the text everything counts as spaces, because `\\s+(?!\\S)`
+letter" is "the byte before is a letter". After the end of the text everything counts as spaces, because `\\s+(?!\\S)`
 takes white space at the end whole.
 """
 
@@ -31,7 +31,7 @@ from jittok.unicode import tables
 OTHER, LETTER, DIGIT, SPACE, BAD, CAPITAL, SMALL, MARK = range(8)
 """Classes of code points. BAD: an overlong form, which is no well-formed text. The last three are letters to all but a
 splitter that tells them apart; to it LETTER is a letter that is neither capital nor small, and a mark is a letter
-behind one."""
+after one."""
 ONE, NONE, ALL = np.uint64(1), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 B2, B3, B61, B62, B63 = (np.uint64(n) for n in (2, 3, 61, 62, 63))
 
@@ -107,7 +107,7 @@ class Block(NamedTuple):
 
 @inlined
 def no_block() -> Block:
-    """What stands in front of a text: nothing, and nothing is owed."""
+    """What is before a text: nothing, and nothing is owed."""
     return Block(
         NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, LETTER, NONE
     )  # fmt: skip
@@ -118,7 +118,7 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
     """Masks of text[i:i + 64]; from `stop` on all is space. owed, owed_class: from the block before.
 
     Inside its caller, masks that a pattern does not ask for are not made, and those it does ask for stay in registers.
-    Reads 64 bytes wherever the text ends, so PAD bytes must be readable behind it.
+    Reads 64 bytes wherever the text ends, so PAD bytes must be readable after it.
     """
     if i >= stop:  # nothing is read; a character that should go on here is cut off
         bad = NONE
@@ -185,7 +185,7 @@ def _wide(
 ]:  # fmt: skip
     """Classes of the characters beyond ASCII in one block.
 
-    Each first byte promises its continuation bytes; a promise that is not kept, or a continuation byte nobody promised,
+    Each first byte promises its continuation bytes; a promise that is not kept, or a continuation byte no one promised,
     makes the text malformed, and so does an overlong form (class BAD).
     """
     follower, c0, e0, f0, f8 = utf8_masks(text, i)
@@ -267,11 +267,11 @@ def class_of_letter(classes: ClassWindow, text: Window, i: int) -> int:
 
 @helper
 def letters_behind_quotes(text: Window, i: int, stop: int, fold: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """`contraction_masks` of text[i:i + 64], of letters in front of `stop` only: what stands behind is no part of the
+    """`contraction_masks` of text[i:i + 64], of letters before `stop` only: what is after is no part of the
     text."""
     one, two = contraction_masks(text, i, fold)
     left = stop - i
-    if left < 66:  # the last bytes of the text have no second one behind them, or not even a first
+    if left < 66:  # the last bytes of the text have no second one after them, or not even a first
         if left == 65:
             two &= ALL >> ONE
         else:
@@ -290,7 +290,7 @@ def carry_out(a: np.uint64, b: np.uint64, carry: np.uint64) -> np.uint64:
 
 @helper
 def more_lines(classes: ClassWindow, text: Window, i: int, stop: int) -> bool:
-    """Whether the white space at i holds CR or LF before it ends; i may stand inside a character."""
+    """Whether the white space at i holds CR or LF before it ends; i may are inside a character."""
     while i < stop and get_u8(text, i) & 0xC0 == 0x80:
         i += 1
     while i < stop:

@@ -1,4 +1,4 @@
-"""Scratch of the general splitter in memory that is written after it: the room for ids, or for words.
+"""Scratch of the general splitter in memory that is written after it: the capacity for ids, or for words.
 
 Once pieces are cut only the cuts are read. A malformed byte becomes three bytes and up to three ids, so of a long text
 the classes, and what cutters and matchers read, would be as much memory as the ids, and both would be there at once.
@@ -54,9 +54,9 @@ borrow = _borrow if FAST or not JIT else _keep
 
 
 def borrowed_from(words: NDArray[np.uint8], work: SplitWork, splitter: Splitter) -> SplitWork:
-    """The same work, and one of its arrays in the room for words: what a lone cutter reads, which asks for no `begun`,
-    else `begun`. Words are written when all cuts of a text are known, from classes and cuts alone. Nothing may stand in
-    the room before that, so this is for one text only."""
+    """The same work, and one of its arrays in the capacity for words: what a lone cutter reads, which asks for no
+    `begun`, else `begun`. Words are written when all cuts of a text are known, from classes and cuts alone. Nothing may
+    be in the room before that, so this is for one text only."""
     if splitter.kinds.tolist() != [CUTTER]:
         return work._replace(begun=words[: work.begun.size])
     pairs = words[: work.flags.size].view(np.uint16)

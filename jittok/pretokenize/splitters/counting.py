@@ -1,5 +1,5 @@
 """The stages of the general splitter that no automaton with one character of look-ahead says (see `program.py`), and
-what all stages need: the places a stage looks for, and cuts as bits."""
+what all stages need: the places a stage searches for, and cuts as bits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SplitWindow = Any  # of `general.py`
 
 @helper
 def looked_for(work: SplitWindow, stage: int, at: int, size: int) -> np.uint64:
-    """Which of the 64 bytes from `at` on, as far as the text goes, begin characters that the stage looks for."""
+    """Which of the 64 bytes from `at` on, as far as the text goes, begin characters that the stage searches for."""
     found = any_bit_mask(work.begun, at, 1 << stage) & ~any_bit_mask(work.begun, at, IS_REST)
     if size - at < BLOCK:
         found &= (ONE << np.uint64(size - at)) - ONE
@@ -29,7 +29,7 @@ def looked_for(work: SplitWindow, stage: int, at: int, size: int) -> np.uint64:
 
 @helper
 def next_cut(cuts: Window, i: int) -> int:
-    """The first cut behind byte i; the end of the text is one."""
+    """The first cut after byte i; the end of the text is one."""
     word = (i + 1) // BLOCK
     rest = get_u64(cuts, word) >> np.uint64((i + 1) & 63) << np.uint64((i + 1) & 63)
     while rest == NONE:
@@ -52,7 +52,7 @@ def cut_at(work: SplitWindow, i: int) -> None:
 
 @helper
 def cut_runs(work: SplitWindow, stage: int, size: int, alone: bool) -> None:
-    """Every run of the characters that the stage looks for is a piece; with `alone` each such character is."""
+    """Every run of the characters that the stage searches for is a piece; with `alone` each such character is."""
     before = NONE
     for at in range(0, size, BLOCK):
         members = any_bit_mask(work.begun, at, 1 << stage)
@@ -70,7 +70,7 @@ def cut_runs(work: SplitWindow, stage: int, size: int, alone: bool) -> None:
 
 @helper
 def _run(work: SplitWindow, stage: int, i: int, piece_end: int) -> tuple[int, int]:
-    """(end of the run at i of characters that the stage looks for, how many they are)."""
+    """(end of the run at i of characters that the stage searches for, how many they are)."""
     count = 0
     while i < piece_end:
         begun = get_u8(work.begun, i)
@@ -96,7 +96,7 @@ def _cut_threes(work: SplitWindow, i: int, end: int, count: int) -> None:
 
 @helper
 def cut_digit_groups(work: SplitWindow, stage: int, size: int) -> None:
-    """Runs of numbers in threes from their right ends; what stands before a run belongs to its first group."""
+    """Runs of numbers in threes from their right ends; what is before a run belongs to its first group."""
     end = piece_end = 0
     for at in range(0, size, BLOCK):
         found = looked_for(work, stage, at, size)
@@ -159,9 +159,10 @@ def _cut_before_run(work: SplitWindow, stage: int, end: int) -> None:
 
 @helper
 def cut_space_powers(work: SplitWindow, stage: int, size: int) -> None:
-    """Pieces of only characters that the stage looks for, cut from the left: 512 while there are as many, 256, .. 2, 1.
+    """Pieces of only characters that the stage searches for, cut from the left: 512 while there are as many, 256, .. 2,
+    1.
 
-    (jais-2's `\\s{512}(?!\\S)|\\s{256}(?!\\S)|..` behind the other alternatives: a run of white space without its
+    (jais-2's `\\s{512}(?!\\S)|\\s{256}(?!\\S)|..` after the other alternatives: a run of white space without its
     last character, which is what `\\s+(?!\\S)` has made a piece.)
     """
     for at in range(0, size, BLOCK):

@@ -2,7 +2,7 @@
 stretches at once.
 
 Every step waits for the one before it (the row it leads to), some eight cycles in all; four stretches of the text that
-are walked side by side wait together. A stretch begins where a cut is sure whatever stands before, so that it can begin
+are walked side by side wait together. A stretch begins where a cut is sure whatever is before, so that it can begin
 like a text.
 """
 
@@ -47,7 +47,7 @@ class CutterWindow(NamedTuple):
     table: int
     columns: Window  # uint8: from `columns_at` on, [128] twice the column of each class
     columns_at: int
-    width: int  # columns, with and without a cut in front of them
+    width: int  # columns, with and without a cut before them
     sure: Window  # uint8: from `sure_at` on, [classes, classes] whether a cut is sure between two characters
     sure_at: int
     classes: int
@@ -58,8 +58,8 @@ def run_cutter(own: CutterWindow, classes: Window, size: int, pairs: Window, fla
     """flags[i]: the actions before byte i of 0 .. size, the end included.
 
     classes: uint8[size + 1] 2 * class of each byte. The lowest bit: a cut is before it. Sure cuts are added
-    pairs: uint16[size // 2 + 33] scratch, the memory of the flags: what is read of two bytes stands where what is said
-    of them is written. 64 bytes are readable and writable behind the text in all arrays
+    pairs: uint16[size // 2 + 33] scratch, the memory of the flags: what is read of two bytes is where what is said
+    of them is written. 64 bytes are readable and writable after the text in all arrays
     """
     end0 = end1 = end2 = size
     if size >= LEAST:
@@ -118,13 +118,13 @@ def _walk(own: CutterWindow, row: int, pairs: Window, k: int, end: int, flags: W
 
 @helper
 def _pair(pairs: Window, k: int, end: int) -> int:
-    """Pair k, if there is one: flags will stand in its place."""
+    """Pair k, if there is one: flags will be in its place."""
     return wide(get_u16(pairs, k)) if k < end else wide(0)
 
 
 @helper
 def _end(own: CutterWindow, row: int, pair: int, k: int, end: int, flags: Window) -> None:
-    """What a stretch that ends in front of pair k has to say of that place, unless it is the end of the text."""
+    """What a stretch that ends before pair k has to say of that place, unless it is the end of the text."""
     if k < end:
         entry = get_i32(own.tables, row + pair)
         put_u8(flags, 2 * k, get_u8(flags, 2 * k) | entry & (1 << ACTION_BITS) - 1)
@@ -149,7 +149,7 @@ def _sure_cut(own: CutterWindow, classes: Window, size: int, i: int) -> int:
 def collect_cuts(flags: Window, size: int, words: Window) -> None:
     """The cuts that the flags speak of, as bits: bit i for a piece that begins at byte i of 0 .. size.
 
-    flags: uint8[size + 1] with 64 bytes of room behind; words: uint64[size // 64 + 1]
+    flags: uint8[size + 1] with 64 bytes of room after; words: uint64[size // 64 + 1]
     """
     noted_at = 0
     for at in range(0, size + 1, 64):

@@ -6,11 +6,11 @@ Each stage cuts every piece that the stages before have left, as if the piece we
 cuts; so the list of pieces is never built.
 
 A stage that begins a match at most places is a cutter (`cutting.py`). One that seldom does is a matcher
-(`matching.py`), which looks for such places first. Patterns of one class need masks only. Four that llama.cpp has need
-more than one character of look-ahead: they stand in `counting.py`. Any other that does, or looks back, or reads on from
-every place, is for `looking.py`.
+(`matching.py`), which searches for such places first. Patterns of one class need masks only. Four that llama.cpp has
+need more than one character of look-ahead: they are in `counting.py`. Any other that does, or looks back, or reads on
+from every place, is for `looking.py`.
 
-Linear in bytes times stages. Behind the end of its match, a matcher reads a bounded number of characters, or one run of
+Linear in bytes times stages. After the end of its match, a matcher reads a bounded number of characters, or one run of
 white space that the next match takes whole.
 """
 
@@ -70,9 +70,9 @@ class Splitter(NamedTuple):
     columns: U8  # [stages, 128]
     widths: I64  # [stages]
     width: int  # 2 * classes + 2
-    sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever stands around
-    begins: U8  # [classes] bit s: stage s looks for it, a match may begin here
-    apart: U8  # [stages] 1 for a matcher that matches nothing where a space stands before an ASCII letter
+    sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever is around
+    begins: U8  # [classes] bit s: stage s searches for it, a match may begin here
+    apart: U8  # [stages] 1 for a matcher that matches nothing where a space is before an ASCII letter
     looks: Looks
     byte: int  # for a pattern of runs of one ASCII character and of all others: it; else -1
     ascii: U8  # [256] 2 * class of the 128 characters, then `begins` of their classes
@@ -170,7 +170,7 @@ def split_text(
     """Where the pieces of text[start:stop] begin, as bits of work.cuts, with a bit at the end; `stop`.
 
     Text that is not well formed (three-byte surrogates are) is not cut: the offset of the first bad byte. PAD bytes are
-    readable behind it. well_formed: that it is, is known.
+    readable after it. well_formed: that it is, is known.
     """
     size = stop - start
     if splitter.byte >= 0 and well_formed:
@@ -258,7 +258,7 @@ def run_stages(
 
 @helper
 def _split_at_byte(byte: int, text: Window, start: int, size: int, cuts: Window) -> None:
-    """Pieces are the runs of `byte` and what stands between them."""
+    """Pieces are the runs of `byte` and what is between them."""
     before = ONE
     for at in range(0, size, BLOCK):
         found = equal_mask(text, start + at, byte)

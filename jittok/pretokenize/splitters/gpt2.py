@@ -3,13 +3,13 @@
     's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
 
 L, D, W, O are the bytes of letters, digits, white space and others, S those of the space. p(X) is "X is the byte
-before", n(X) "X is the byte behind". Then pieces begin at (first(L) | first(D) | first(O)) & ~p(S) | W & (~p(W) |
+before", n(X) "X is the byte after". Then pieces begin at (first(L) | first(D) | first(O)) & ~p(S) | W & (~p(W) |
 ~n(W)).
 
 Why: a run of one class is one piece. A space before it is taken by ` ?`. That space is always free to be taken, because
 `\\s+(?!\\S)` gives the last character of white space back when something follows. So a run of white space has two
 starts: its first character, and its last one if something follows. An apostrophe that begins a piece and is followed by
-a contraction's letters ends 2 or 3 bytes later. An apostrophe right behind a contraction follows a letter, so its own
+a contraction's letters ends 2 or 3 bytes later. An apostrophe right after a contraction follows a letter, so its own
 start does not depend on the contraction before it.
 
 With `digits_alone` each digit is cut out first (StarCoder and its kin: `\\p{N}` and then this pattern). Then white
@@ -46,7 +46,7 @@ def split_gpt2(
 ) -> int:
     """Where pieces of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
 
-    stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
+    stop: end of the text, which goes on after `end`; PAD bytes are readable after it
     places: int32[end - begin + 64] room
     """
     i, count = begin - 64, 0

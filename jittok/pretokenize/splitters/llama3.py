@@ -10,19 +10,19 @@ piece.
 - L begins one at first(L) & ~p(T) & ~p(other'). One character of T is taken along, or an O that begins a piece. An O
   inside its own piece is not, nor are CR and LF.
 - D: every digit (groups of one), or every third of a run.
-- Line ends behind O belong to it (`[\\r\\n]*`): attached = R & (p(attached) | p(O)). This is a carry chain, which one
+- Line ends after O belong to it (`[\\r\\n]*`): attached = R & (p(attached) | p(O)). This is a carry chain, which one
   addition computes: with g = R & p(O), R + g + carry has a carry into bit k exactly when byte k - 1 is attached.
-- W: first(W) & ~attached; T & ~n(W) as in GPT-2; and the T behind the last line end of a run, since `\\s*[\\r\\n]+`
-  takes everything up to it. A T behind a line end is such a start unless another line end follows in the same run.
+- W: first(W) & ~attached; T & ~n(W) as in GPT-2; and the T after the last line end of a run, since `\\s*[\\r\\n]+`
+  takes everything up to it. A T after a line end is such a start unless another line end follows in the same run.
 
 o200k and tekken: a letter is a capital, small, or both; as llama.cpp runs them every non-ASCII letter is both, and the
-tables say so. A capital behind a small letter begins a piece; one behind a letter that is both is looked at one by one.
+tables say so. A capital after a small letter begins a piece; one after a letter that is both is looked at one by one.
 Contractions (o200k) are a suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
 
 With TRUE_CASE the patterns have \\p{M} in the classes of both cases, which is no \\p{L}. A mark is a letter of both
-cases, but inside of ` ?[^\\s\\p{L}\\p{N}]+` it belongs to that piece. Such a piece is entered at an O behind a space,
-and at an O behind an O. It goes on over O and marks: a carry chain. An O that begins a piece otherwise may be what a
-word takes along, and a mark behind it is that word.
+cases, but inside of ` ?[^\\s\\p{L}\\p{N}]+` it belongs to that piece. Such a piece is entered at an O after a space,
+and at an O after an O. It goes on over O and marks: a carry chain. An O that begins a piece otherwise may be what a
+word takes along, and a mark after it is that word.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ LONG_S = (0xC5, 0xBF)
 ONE_CASE, BOTH_CASES, TRUE_CASE = 0, 1, 2
 """Of `cased`."""
 PREFIX, SUFFIX, WITHOUT = 0, 1, 2
-"""Where contractions stand: before everything else (llama3), behind a word (o200k), nowhere (tekken)."""
+"""Where contractions stand: before everything else (llama3), after a word (o200k), nowhere (tekken)."""
 FOLDED = 4
 """Added to these where `(?i:'s)` matches U+017F, too: a text with such a contraction is left to the patterns."""
 
@@ -79,7 +79,7 @@ def split_llama3(
 ) -> int:
     """Where pieces of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
 
-    stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
+    stop: end of the text, which goes on after `end`; PAD bytes are readable after it
     places: int32[end - begin + 64] room
     group: 1 or 3 digits a piece; cased: ONE_CASE, or for o200k and tekken BOTH_CASES, TRUE_CASE with marks
     contractions: PREFIX, SUFFIX or WITHOUT, with or without FOLDED
@@ -115,7 +115,7 @@ def split_llama3(
         if cased != 0:
             tail |= (
                 now.slash
-            )  # a slash is O too: behind O it belongs to its run, behind an attached line end it is attached
+            )  # a slash is O too: after O it belongs to its run, after an attached line end it is attached
         first = now.line & b_other
         was = add(add(tail, first), attached_out) ^ tail ^ first  # bit k: byte k - 1 is attached
         attached = tail & (was | first)
@@ -133,7 +133,7 @@ def split_llama3(
                 first = now.line & b_other
                 was = add(add(tail, first), attached_out) ^ tail ^ first
                 if (tail & (was | first) & ~attached & ~now.line) != NONE:
-                    return MALFORMED  # line ends behind a mark, and slashes behind them: left to the patterns
+                    return MALFORMED  # line ends after a mark, and slashes after them: left to the patterns
                 attached = tail & (was | first)
         attached_out = carry_out(tail, first, attached_out)
         b_letter = letter << ONE | p_letter
@@ -218,7 +218,7 @@ def _behind_lines(
     was: np.uint64,
     starts: np.uint64,
 ) -> np.uint64:
-    """Starts at the blanks behind line ends, undone where another line end follows in the same run of white space.
+    """Starts at the blanks after line ends, undone where another line end follows in the same run of white space.
 
     Where the line ends before it are attached to a piece of O, the run begins at the blank: a start in any case.
     """
@@ -279,7 +279,7 @@ def _digits(
 
 @helper
 def _long_s_behind(text: Window, i: int, quotes: np.uint64) -> bool:
-    """Whether U+017F stands behind one of these quotes of text[i:i + 64]. Behind each a character beyond ASCII begins,
+    """Whether U+017F is after one of these quotes of text[i:i + 64]. After each a character beyond ASCII begins,
     and the text is well-formed up to its end."""
     while quotes != NONE:
         k = i + trailing_zeros(quotes)
@@ -293,7 +293,7 @@ def _long_s_behind(text: Window, i: int, quotes: np.uint64) -> bool:
 def _suffixes(
     text: Window, i: int, stop: int, quotes: np.uint64, starts: np.uint64, ended: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    """o200k: contractions behind words lose their own start. Returns (starts, clear, force, ended) for the next block.
+    """o200k: contractions after words lose their own start. Returns (starts, clear, force, ended) for the next block.
 
     ended: where a contraction ended; a quote right there begins a piece of its own, so it is done in rising order.
     """
@@ -328,7 +328,7 @@ def _suffixes(
 
 @helper
 def _any_behind(small: np.uint64, starts: np.uint64, lower: bool) -> bool:
-    """Whether there is a small letter from the last start on; lower: whether the piece in front has one."""
+    """Whether there is a small letter from the last start on; lower: whether the piece before has one."""
     if starts != NONE:
         lower = False
         small >>= np.uint64(63 - leading_zeros(starts))
@@ -340,7 +340,7 @@ def _capitals(
     classes: ClassWindow, text: Window, i: int, odd: np.uint64, starts: np.uint64, small: np.uint64, lower: bool,
     stop: int,
 ) -> np.uint64:  # fmt: skip
-    """starts with the capitals behind letters of both cases that begin a piece.
+    """starts with the capitals after letters of both cases that begin a piece.
 
     A piece is (capital or both)* (small or both)+, or capitals only. odd: the capitals in question; lower: whether the
     piece that runs into this block has a small letter.
@@ -351,7 +351,7 @@ def _capitals(
         below = (ONE << np.uint64(k)) - ONE
         begins = _any_behind(small & below, starts & below, lower)  # the second phase runs, a capital ends it
         if not begins:
-            # first phase: the piece ends behind the last letter of both cases, unless a small one follows
+            # first phase: the piece ends after the last letter of both cases, unless a small one follows
             begins = True
             j = i + k
             while j < stop:

@@ -56,7 +56,7 @@ class Looks(NamedTuple):
     at: I64  # [stages + 1] plans at[s] .. at[s + 1] - 1 are those of stage s; of other kinds there are none
     plans: I64  # [plans * PLAN]
     rows: I32  # a row: bit of a state that is remembered, or -1; then next row's place << 1 | holds, or match
-    columns: U16  # [(classes + 2) * sayings] of a plan: place in a row; behind the classes continuation bytes, the end
+    columns: U16  # [(classes + 2) * sayings] of a plan: place in a row; after the classes continuation bytes, the end
     sayings: U8  # [256] of a plan: the number of what bits say
     strides: I64  # [stages] bytes of notes for a place
     noted: int  # the most of them; 0 without such a stage
@@ -169,7 +169,7 @@ def look_around(looks: LooksWindow, stage: int, rest: int, piece: int, end: int,
 
 @helper
 def no_search() -> _Search:
-    """What stands for one where none is done."""
+    """What is for one where none is done."""
     return _Search(0, 0, 0, 0, 0, 0, 0)
 
 
@@ -219,7 +219,7 @@ def match_end(looks: LooksWindow, search: _Search, i: int, end: int, work: Split
         bit = get_i32(looks.rows, row)
         if bit >= 0:
             if get_u8(work.notes, j * search.stride + (bit >> 3)) >> (bit & 7) & 1 != 0:
-                break  # no match ends behind byte j for a search that reads it in this state
+                break  # no match ends after byte j for a search that reads it in this state
             reads_on = True
     if reads_on:
         _remember(looks, search, since, since_row, match == since, j, end, work)
@@ -231,7 +231,7 @@ def _remember(
     looks: LooksWindow, search: _Search, j: int, row: int, matched: bool, stop: int, end: int, work: SplitWindow
 ) -> None:
     """Read again what was read in vain from byte j to `stop`, and leave a bit for each remembered state. matched: the
-    row is that behind byte j, where the last match ended; else that in front of it."""
+    row is that after byte j, where the last match ended; else that before it."""
     while j < stop and row != search.dead:
         if not matched:
             row = _entry(looks, search, row, j, end, work) >> 1

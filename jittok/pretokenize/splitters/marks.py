@@ -1,9 +1,9 @@
-"""Words of any chain of stages, written behind each other with a mark at each: what is dropped between them is gone.
+"""Words of any chain of stages, written one after the other with a mark at each: what is dropped between them is gone.
 
 A splitter cuts characters; stages over single bytes may follow it. Pieces that begin with a dropped character are left
 out, and so is what a stage drops whose matches are more than pieces. Of the others each unit is looked up: a character,
 or a byte where words are spelled in bytes. A unit that the model does not know becomes a byte that stands for it. Bytes
-that no UTF-8 has stand in front of units that go on, and behind the last one. So merging sees which of them it has.
+that invalid UTF-8 has are before units that continue, and after the last one. So merging sees which of them it has.
 Marks are bits: bit i says that a word begins at byte i.
 """
 
@@ -47,7 +47,7 @@ from jittok.pretokenize.splitters.matching import MATCHED
 from jittok.structures.utf8 import decode
 
 UNKNOWN, GOES_ON, ENDS = 0xFD, 0xFE, 0xFF
-"""Bytes in words: an unknown unit; in front of a unit that does not begin the word; behind its last unit."""
+"""Bytes in words: an unknown unit; before a unit that does not begin the word; after its last unit."""
 KEEPS, VANISHES, STANDS, FUSES = 0, 1, 2, 3
 """What becomes of an unknown unit: it stays; it goes; UNKNOWN for each; UNKNOWN for each run."""
 NOT_FIRST, LAST = 1, 2
@@ -56,7 +56,7 @@ BYTES, SPELLS = 1, 2
 """How words are spelled: units are bytes; or each byte is written as its character of the byte alphabet."""
 ISOLATES, REMOVES, MERGES_BEFORE, MERGES_BEHIND, JOINS, COUNTS = range(6)
 INVERTS = 16
-"""What a stage makes of its matches: pieces; nothing; a part of the piece before, or behind; of those that touch one
+"""What a stage makes of its matches: pieces; nothing; a part of the piece before, or after; of those that touch one
 piece, and so of what lies between. Or it makes pieces of so many characters, whatever they are."""
 MARKS = 9
 """A buffer of 9 * n bytes has 8 * n of text and then n of marks."""
@@ -78,7 +78,7 @@ class Marking(NamedTuple):
     sizes: I64  # [stages of the splitter] how many characters a piece of those that COUNT has
     spelled: int  # 0, or BYTES, or SPELLS
     alphabet: U16  # [256] code points, all below U+0800, that bytes are written as
-    plain: int  # 1 where all units are known and nothing stands between them
+    plain: int  # 1 where all units are known and nothing is between them
     unknown: int  # KEEPS, VANISHES, STANDS, FUSES
     goes_on: int  # 1 where GOES_ON is written
     ends: int  # 1 where ENDS is
@@ -176,7 +176,7 @@ def _cut_behaved(
                     match = j
                 row = entry >> ACTION_BITS
                 j += 1
-        if match == NOT_FOUND or (match == i and i == last):  # an empty match right behind another is none
+        if match == NOT_FOUND or (match == i and i == last):  # an empty match right after another is none
             i += 1
             continue
         if gap < i:
@@ -224,7 +224,7 @@ def _copy(text: Window, i: int, j: int, out: Window, at: int) -> int:
 
 @helper
 def _write_word(m: Marking, data: U8, text: Window, i: int, stop: int, out: Window, at: int) -> int:
-    """The units of a word; the place behind them."""
+    """The units of a word; the offset after them."""
     place, before = 0, False
     while i < stop:
         if m.spelled != 0:
@@ -315,12 +315,12 @@ def mark_words(
     m: Marking, split: SplitWork, dropped: OutU64, data: U8, starts: I64, stops: I64, tokens: I32, count: int,
     out: OutU8, out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """The words of fragments of UTF-8, behind each other, with their marks; how many bytes. Ids are empty.
+    """The words of fragments of UTF-8, one after the other, with their marks; how many bytes. Ids are empty.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; PAD bytes stand behind the last
+    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; PAD bytes are after the last
     split: work for the longest fragment; dropped: uint64[its bytes // 64 + 1], if a stage behaves
-    out: uint8[MARKS * n] zeroed where marks are, and then room for what is written: 8 * n and 64 more. A byte becomes
-    no more than 1 + goes_on + ends, or two where it is spelled
+    out: uint8[MARKS * n] zeroed where marks are, and then capacity for what is written: 8 * n and 64 more. A byte
+    becomes no more than 1 + goes_on + ends, or two where it is spelled
     out_starts, out_stops: int64[count] receive where the words of each fragment are
     """
     work, splitter, text = open_split(split), open_splitter(m.splitter), window(data)

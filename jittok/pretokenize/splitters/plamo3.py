@@ -19,7 +19,7 @@ OPENED = b"<|plamo:"
 
 @helper
 def mark_segments(codes: OutI32, size: int, cuts: OutU8) -> None:
-    """Set cuts[i] to 1 where a part begins in front of code point i of `size`, and cuts[size]; all others to 0."""
+    """Set cuts[i] to 1 where a part begins before code point i of `size`, and cuts[size]; all others to 0."""
     for i in range(size + 1):
         cuts[i] = 0
     cuts[0], cuts[size] = 1, 1
@@ -44,7 +44,7 @@ def mark_segments(codes: OutI32, size: int, cuts: OutU8) -> None:
 
 @helper
 def _control_end(codes: OutI32, start: int, size: int) -> int:
-    """The place behind the control sequence that begins at `start`, or `start`."""
+    """The place after the control sequence that begins at `start`, or `start`."""
     if start + len(OPENED) + 2 > size:
         return start
     for k in range(len(OPENED)):

@@ -1,8 +1,8 @@
-"""Cutting a text into spans whose ids do not depend on what stands around them, 64 bytes a step.
+"""Cutting a text into spans whose ids do not depend on what is around them, 64 bytes a step.
 
 The rules come from `safe_cuts.cuts`. With X the mask of a class and p(X) "the byte before is of class X", a span begins
 at p(A) & B for every pair of classes that may be cut. Wide characters have flags. Those at the first byte tell whether
-the character is joined to its left: `nn` not to a wide one, `la` to ASCII, `lw` to a blank. `ra`, at the byte behind
+the character is joined to its left: `nn` not to a wide one, `la` to ASCII, `lw` to a blank. `ra`, at the byte after
 it, tells whether ASCII may be joined to its right. Spans touch each other: one ends where the next begins.
 """
 
@@ -47,12 +47,12 @@ B2, B3, B63 = np.uint64(2), np.uint64(3), np.uint64(63)
 def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int, places: Window) -> int:
     """Where spans of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
 
-    begin: where a span begins; stop: end of the text, which goes on behind `end`; PAD bytes are readable behind it
+    begin: where a span begins; stop: end of the text, which goes on after `end`; PAD bytes are readable after it
     places: int32[end - begin + 64] room
     """
     i, count, force = begin, 0, ONE
     p_control = p_letter = p_digit = p_other = p_apart = p_blank = p_wide = p_newline = NONE
-    # the last wide character: code point and flags, the place behind it; bytes of the next block that are its own
+    # the last wide character: code point and flags, the offset after it; bytes of the next block that are its own
     code, flags, behind, owed = 0, 0, begin - 1, 0
     while i < end:
         expect_text(text, i)
@@ -114,7 +114,7 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
             starts |= b_wide & ~sticky & _row(rules, WIDE, control, letter, digit, other, apart, blank)
             starts |= b_wide & ~ra & (letter | digit | other)
         if rules.not_before_wide != 0:
-            ahead = np.uint64(get_u8(text, i + 64) >> 7) << B63  # may lie behind the text: a cut is lost then
+            ahead = np.uint64(get_u8(text, i + 64) >> 7) << B63  # may lie after the text: a cut is lost then
             starts &= high | blank | ~(high >> ONE | ahead)
         if rules.last_blank != 0:
             blank |= ~inside  # a run of blanks that ends the text is one span
@@ -143,7 +143,7 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
 @inlined
 def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int, starts: np.uint64) -> np.uint64:
     """Those of the starts in the block at i that lie inside a path."""
-    back = 2 if i > begin else 0  # nothing stands in front of the first byte
+    back = 2 if i > begin else 0  # nothing is before the first byte
     one, two = np.uint64(back == 0), np.uint64(2 - back)
     starts &= ~one
     found = _ends(rules.forbidden, text, i, back, one, two) & starts
@@ -161,7 +161,7 @@ def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int
 @helper
 def _ends(own: SequenceWindow, text: Window, i: int, back: int, one: np.uint64, two: np.uint64) -> np.uint64:
     """Which of bytes i .. i + 63 are the last ones of sequences of two or three bytes. back: the sequences begin so
-    many bytes in front of i or later: 2, or 0. one, two: how far the masks of sequences of two and three bytes are
+    many bytes before i or later: 2, or 0. one, two: how far the masks of sequences of two and three bytes are
     shifted: 0, or 1 and 2 if `back` is 0."""
     return twos_begin(own, text, i - (back >> 1)) << one | threes_begin(own, text, i - back) << two
 
@@ -187,7 +187,7 @@ def _row(
     apart: np.uint64,
     blank: np.uint64,
 ) -> np.uint64:
-    """The bytes that may be cut from a byte of class `left` in front of them, wide ones aside."""
+    """The bytes that may be cut from a byte of class `left` before them, wide ones aside."""
     at = CLASSES * left
     found = (control & get_u64(rules.cuts, at + CONTROL)) | (letter & get_u64(rules.cuts, at + LETTER))
     found |= (digit & get_u64(rules.cuts, at + DIGIT)) | (other & get_u64(rules.cuts, at + OTHER))
@@ -207,10 +207,10 @@ def _is_blank(rules: SpanWindow, byte: int) -> np.uint64:
 def _wide(
     rules: SpanWindow, text: Window, i: int, inside: np.uint64, owed: int, code: int, flags: int, behind: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, int]:
-    """The wide characters of one block. Returns (nn, la, lw, ra, bytes behind sticky ones, bytes of those like blanks,
-    continuation bytes, not 0 when malformed, and of the last of them code point, flags and the place behind it).
+    """The wide characters of one block. Returns (nn, la, lw, ra, bytes after sticky ones, bytes of those like blanks,
+    continuation bytes, not 0 when malformed, and of the last of them code point, flags and the offset after it).
 
-    A first byte promises its continuation bytes; one that is not there, or that nobody promised, makes the text
+    A first byte promises its continuation bytes; one that is not there, or that no one promised, makes the text
     malformed.
     """
     follower, first, e0, f0, f8 = utf8_masks(text, i)

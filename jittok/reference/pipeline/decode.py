@@ -113,7 +113,7 @@ def cleaned(text: str) -> str:
 
 
 def word(text: str, step: steps.JoinWords, k: int) -> str:
-    """Text number `k` with what stands between words."""
+    """Text number `k` with what is between words."""
     if k:
         text = text.removeprefix(step.prefix) if text.startswith(step.prefix) else " " + text
     return cleaned(text) if step.cleanup else text

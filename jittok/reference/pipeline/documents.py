@@ -1,4 +1,4 @@
-"""Documents of bytes: read as text, and their ids with all that stands around them."""
+"""Documents of bytes: read as text, and their ids with all that is around them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PlainText(NamedTuple):
 
 
 def read_text(raw: bytes) -> PlainText:
-    """A document as text. What is no UTF-8 is U+FFFD, one for each stretch that Python's decoder replaces."""
+    """A document as text. What is invalid UTF-8 is U+FFFD, one for each stretch that Python's decoder replaces."""
     texts, units, at = list[str](), list[Unit](), 0
     while at < len(raw):
         bad, end = len(raw), len(raw)

@@ -1,7 +1,7 @@
-"""Merging of neighbours, lowest rank first and leftmost among equals.
+"""Merging of neighbors, lowest rank first and leftmost among equals.
 
-A queue takes hundreds of bytes a symbol, so a long word is merged a window at a time. Which two neighbours are joined
-first depends on them alone. So tokens are those of a whole word if each two neighbours are those of some stretch of it:
+A queue takes hundreds of bytes a symbol, so a long word is merged a window at a time. Which two neighbors are joined
+first depends on them alone. So tokens are those of a whole word if each two neighbors are those of some stretch of it:
 the first merge across a border between two of them would be made in that stretch too.
 """
 
@@ -12,11 +12,11 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 
 Popped = Callable[[float, int, int, bool, list[int]], None]
-"""(rank, left, right, whether they are joined, the symbol behind each) of a pair taken from the queue."""
+"""(rank, left, right, whether they are joined, the symbol after each) of a pair taken from the queue."""
 Merge = Callable[[int, int], tuple[int, int] | None]
 """(left, right) symbols to (rank, what they become), None where they stay apart."""
 Made = tuple[int, int, int]
-"""A token, the first of the symbols that it was made of, and the one behind the last."""
+"""A token, the first of the symbols that it was made of, and the one after the last."""
 WINDOW = 1 << 12
 """Symbols of a window."""
 
@@ -41,7 +41,7 @@ def merged_ids(symbols: array[int], joined: Merge, out: array[int]) -> None:
 def by_windows(merged: Callable[[int, int], Sequence[Made]], size: int, window: int, behind: int = 0) -> Iterator[Made]:
     """The tokens of a word of `size` symbols. `merged`: those of symbols[i:j], counted from i.
 
-    behind: how many symbols in front of j may be others because the word does not end there. Each window begins with
+    after: how many symbols before j may be others because the word does not end there. Each window begins with
     the last token of the one before, and must find it again. UndecidedError where one never does.
     """
     last: Made | None = None
@@ -64,7 +64,7 @@ def by_windows(merged: Callable[[int, int], Sequence[Made]], size: int, window: 
 
 
 def merge(symbols: Sequence[int], joined: Merge, popped: Popped | None = None) -> list[Made]:
-    """The symbols that stay when nothing more is joined, each with the first of those it was made of and the one behind
+    """The symbols that stay when nothing more is joined, each with the first of those it was made of and the one after
     the last."""
     count = len(symbols)
     ids, before, behind = list(symbols), list(range(-1, count - 1)), [*range(1, count), -1]

@@ -29,7 +29,7 @@ class Watch:
         """The symbols before any is merged."""
 
     def popped(self, pair: tuple[int, int], text: str, priority: float, applied: bool, behind: list[int]) -> None:
-        """A pair of symbols taken from the queue: whether it is merged, and the symbol behind each one now."""
+        """A pair of symbols taken from the queue: whether it is merged, and the symbol after each one now."""
 
     def tried(self, start: int, stop: int, token: int | None) -> None:
         """Bytes of the word that were looked up."""
@@ -135,7 +135,7 @@ def _merges(pipeline: Pipeline, model: models.Merges) -> Model:
         return ranks.get((left, right))
 
     def symbols(word: str) -> Iterator[Part]:
-        waiting: Part | None = None  # an unknown that waits is written in front of the next known character
+        waiting: Part | None = None  # an unknown that waits is written before the next known character
         between: list[Part] = []  # bytes that come in the meantime
         at = 0
 

@@ -1,7 +1,7 @@
 """Normalizers: a piece of text to another, with the place in the document that each character comes from.
 
 Where spans are wanted, a piece also has the stretch of bytes that each character stands for. An unchanged character has
-its own bytes. A replacement has what was replaced as a whole. What was put in front has nothing.
+its own bytes. A replacement has what was replaced as a whole. What was put before has nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def normalizer(step: steps.Normalizer) -> Callable[[Piece], Piece]:
 
 
 def prepended(piece: Piece, text: str) -> Piece:
-    """A text in front of a piece that is not empty. The library writes the first character anew behind it, which is
+    """A text before a piece that is not empty. The library writes the first character again after it, which is
     then at place 0 of the document if nothing was written before it."""
     if not piece.text:
         return piece
@@ -145,12 +145,12 @@ def _composed(piece: Piece, form: Form) -> Piece:
 
 @lru_cache(maxsize=1 << 16)
 def _parts(c: str, form: Form) -> int:
-    """Characters that one is taken apart into."""
+    """Characters that one is split into."""
     return len(normal_form("NFKD" if "K" in form else "NFD", c))
 
 
 def _composed_places(before: str, own: list[int], after: str, form: Form) -> list[int]:
-    """The places of a piece in a normal form: what a character is taken apart into has its place, what is put together
+    """The places of a piece in a normal form: what a character is split into has its place, what is put together
     that of the first."""
     apart = [place for c, place in zip(before, own, strict=True) for _ in range(_parts(c, form))]
     places, at = list[int](), 0
@@ -183,7 +183,7 @@ def alike(before: str, after: str) -> tuple[int, int]:
 
 
 def stretches(text: str, form: Form) -> Iterator[tuple[int, int]]:
-    """Stretches that a normal form rewrites each by itself: they begin with a character that nothing in front of it
+    """Stretches that a normal form rewrites each alone: they begin with a character that nothing before it
     changes or is changed by."""
     start = 0
     for k, c in enumerate(text):
@@ -230,7 +230,7 @@ class CharacterMap:
         return found
 
     def replacement(self, at: int) -> str:
-        """The text that stands at a place."""
+        """The text that is at a place."""
         end = self.strings.find(b"\0", at)
         return self.strings[at : end if end >= 0 else None].decode("utf-8", "replace")
 

@@ -56,7 +56,7 @@ class Runner:
         self.later = Search([row for row in rows if row[1].normalized])
 
     def normalized(self, text: str) -> str:
-        """A text behind all normalizers."""
+        """A text after all normalizers."""
         piece = Piece(text, self._places(text))
         for step in self._normalize:
             piece = step(piece)
@@ -124,7 +124,7 @@ class Runner:
         return out
 
     def fragment(self, text: str) -> list[int]:
-        """The ids of a text in which no added token is looked for."""
+        """The ids of a text in which no added token is searched for."""
         text, out = self.normalized(text), array("i")
         for word in self._words(Piece(text, list(range(len(text)))), nothing):
             self.word.ids(word.text, out)
@@ -137,7 +137,7 @@ class Runner:
         out: list[Token] = []
         for word in self.words(Piece(text, list(range(len(text))), units, source), parse_special):
             for token in [word] if isinstance(word, Token) else self.aligned(word):
-                stop = out[-1].stop if out else 0  # what is put in front of words that come of one unit stands for that
+                stop = out[-1].stop if out else 0  # what is put before words that come of one unit stands for that
                 out.append(token if token.stop >= stop else token._replace(stop=stop))
         return out
 
@@ -184,7 +184,7 @@ class Runner:
     def special(self) -> frozenset[int]:
         """Ids that `skip_special` leaves out: by what an id prints in a tokenizer.json, as its library does.
 
-        A special token that is looked for by its normalized text prints that, which may be no special token's.
+        A special token that is searched for by its normalized text prints that, which may be no special token's.
         """
         found = {token.id for token in self.pipeline.added if token.special}
         if self.pipeline.library in NAMED_BY_TEXT and not self.pieces:
@@ -203,7 +203,7 @@ class Runner:
         return self.decode(ids)
 
     def decode_text(self, ids: list[int], skip_special: bool = False, errors: str = "replace") -> str:
-        """The same as characters: what stands between special tokens is read by itself where the decoder says so."""
+        """The same as characters: what is between special tokens is read alone where the decoder says so."""
         if any(isinstance(step, steps.JoinRawBetweenSpecial) for step in self.pipeline.decode):
             groups = [list(group) for _, group in groupby(ids, self.special.__contains__)]
             return "".join(self.decode(group, skip_special).decode("utf-8", errors) for group in groups)

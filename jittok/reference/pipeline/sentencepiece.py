@@ -20,12 +20,12 @@ from jittok.unicode.characters import SPACE_MARK
 LONGEST_KEY = 40
 """Characters that a key of the character map may have, and more."""
 RESET = 1e5
-"""Where the best sum at a place is further from 0, it becomes 0, and is taken from all sums that wait behind."""
+"""Where the best sum at a place is further from 0, it becomes 0, and is taken from all sums that wait after."""
 UNKNOWN_PENALTY = 10.0
 LARGEST = (2 - 2.0**-23) * 2.0**127
 """The lowest score of a model without a normal piece."""
 MOST_SPLITS = 100
-"""So often parts that are not used are taken apart; what is left then stays."""
+"""So often parts that are not used are split; what is left then stays."""
 STRETCH = 1 << 12
 """Characters of a text that are made to pieces at once, or more."""
 Part = tuple[str, int]
@@ -115,7 +115,7 @@ class Encoder:
 
     @once
     def _pairs(self) -> frozenset[str]:
-        """Two characters that are neighbours in a piece."""
+        """Two characters that are neighbors in a piece."""
         return frozenset(text[k : k + 2] for text in self.ids for k in range(len(text) - 1))
 
     def _stretches(self, parts: Iterable[str]) -> Iterator[str]:
@@ -135,7 +135,7 @@ class Encoder:
     # ---- the normalizer
 
     def user_defined(self, text: str, at: int) -> str | None:
-        """The longest user-defined piece that stands at a place."""
+        """The longest user-defined piece that is at a place."""
         return next((piece for piece in self.users.get(text[at], ()) if text.startswith(piece, at)), None)
 
     def _prefix(self, text: str, at: int) -> tuple[str, int]:
@@ -197,7 +197,7 @@ class Encoder:
         return self.mark if self.step.prefix and self.step.suffix else ""
 
     def _begin(self, text: str) -> int:
-        """Where a text begins without the spaces in front of it that go."""
+        """Where a text begins without the spaces before it that go."""
         at = 0
         while self.step.squeeze and at < len(text):
             new, taken = self._prefix(text, at)

@@ -11,7 +11,7 @@ from jittok.vocab.describe import shown
 
 
 def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
-    """The tokens of one fragment. `after_special`: it stands at the start or behind a special token."""
+    """The tokens of one fragment. `after_special`: it is at the start or after a special token."""
     vocab = recorder.vocab
     (text,) = steps.words(vocab, fragment, after_special)
     assert isinstance(text, Mapped)

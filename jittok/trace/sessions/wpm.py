@@ -61,7 +61,7 @@ def _steps(vocab: Vocab, fragment: Mapped) -> list[Record]:
 
 
 def _matched(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
-    """The tokens of one word, with a record a place where a token was looked for."""
+    """The tokens of one word, with a record a place where a token was searched for."""
     vocab, text = recorder.vocab, bytes(word.text)
     tried: dict[int, list[tuple[int, int | None]]] = {}
     found = wpm.match(vocab, text, lambda start, stop, token: tried.setdefault(start, []).append((stop, token)))

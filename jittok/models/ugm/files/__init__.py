@@ -1,7 +1,7 @@
 """Unigram of files other than GGUF: tokenizer.json by sums of doubles, sentencepiece's models by sums of floats.
 
-A sum that rounds depends on all that stands before, so spans (`safe_cuts`) may only be looked up where rounding cannot
-decide. `paths` finds the best path of a span and how far behind the others are at each place of it. Where one is nearly
+A sum that rounds depends on all that is before, so spans (`safe_cuts`) may only be looked up where rounding cannot
+decide. `paths` finds the best path of a span and how far after the others are at each place of it. Where one is nearly
 as good, the span is not kept: its path is found again from the very sum that the text has there. `normalizers` makes
 one table of a file's steps, `rewriting` runs it, `kernel` is the loop.
 """

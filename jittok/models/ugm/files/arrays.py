@@ -19,7 +19,7 @@ from jittok.structures.pages import in_huge_pages, scratch
 
 F64 = Annotated[NDArray[np.float64], ("f8", "in")]
 GROWTH = 2
-"""Bytes of normalized text a byte of text that `make_work` has room for; more is asked for when a text needs it."""
+"""Bytes of normalized text a byte of text that `make_work` has capacity for; more is asked for when a text needs it."""
 ROOM = 64
 SUM, LARGEST, SETTLED = 0, 1, 1
 """Places in Work.state: see `paths.settle`."""
@@ -54,11 +54,11 @@ class Arrays(NamedTuple):
     unk_id: int
     unk_score: float
     single: int  # 1: sentencepiece's model; sums are floats, a text is one word
-    parts: int  # sums are floats, and words may be taken apart: 1 between ASCII letters, 2 beside wide characters, too
-    merge: int  # 1: runs of spaces become the one in front of a word
+    parts: int  # sums are floats, and words may be split: 1 between ASCII letters, 2 beside wide characters, too
+    merge: int  # 1: runs of spaces become the one before a word
     tail: int  # 1: a text that ends with a space ends with a word of it
     mark: I32  # ids of that word
-    prefix: int  # 1: a space stands in front of a text
+    prefix: int  # 1: a space is before a text
     kinds: U8  # [256] what bytes lead to, see `normalize.keys`
     table: CharacterTable
     charsmap: Charsmap
@@ -66,7 +66,7 @@ class Arrays(NamedTuple):
     user: DoubleArray  # sentencepiece's user-defined pieces: their texts are not normalized
     rules: SpanRules
     cut_limit: int  # bytes of a fragment up to which spans are looked up
-    first_span: int  # what stands in front of the first span of a fragment, see `piece_cache.run_loop`
+    first_span: int  # what is before the first span of a fragment, see `piece_cache.run_loop`
     room_per_byte: int  # ids that one byte of a text may become
     longest: int  # bytes of the longest token
     long: LongKeys  # the long tokens once more
@@ -77,7 +77,7 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Scratch memory of one thread."""
 
-    text: OutU8  # [GROWTH * longest + ROOM + DEPTH] normalized text, and what walks may read behind it
+    text: OutU8  # [GROWTH * longest + ROOM + DEPTH] normalized text, and what walks may read after it
     sums: OutF64  # [GROWTH * longest + ROOM + 1] best sum of scores up to each place
     arcs: OutU64  # [as many] last token on the way there, where it begins, whether another is as good
     state: OutF64  # [2] SUM; LARGEST
@@ -119,6 +119,6 @@ def for_much_text(arrays: Arrays) -> Arrays:
 
 
 def may_part(arrays: Arrays, size: int) -> bool:
-    """Whether a text of any size may be cut in front of a space between ASCII letters: words are apart anyway."""
+    """Whether a text of any size may be cut before a space between ASCII letters: words are apart anyway."""
     free = arrays.rules.cuts[CLASSES * LETTER + BLANK] != 0
     return bool(size >= 0 and not arrays.single and arrays.merge and free)

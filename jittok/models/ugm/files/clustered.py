@@ -54,7 +54,7 @@ def write_clusters(
     own: Clustered, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8, out_starts: OutI64,
     out_stops: OutI64, odd: OutI64,
 ) -> int:  # fmt: skip
-    """Fragments of UTF-8 as the map makes them, behind each other in `out`; how many bytes. Ids become empty.
+    """Fragments of UTF-8 as the map makes them, one after the other in `out`; how many bytes. Ids become empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
     out: uint8[growth * bytes + 2 * STEP]; out_starts, out_stops: int64[count] receive where each is

@@ -1,6 +1,6 @@
 """Grapheme clusters, as far as they decide what becomes of a text: those of under SHORT_CLUSTER bytes are keys.
 
-A cluster is taken to be a character and the marks behind it. What else joins characters (Hangul, conjuncts of Indic
+A cluster is taken to be a character and the marks after it. What else joins characters (Hangul, conjuncts of Indic
 scripts, characters that belong to what follows) makes clusters of that many bytes, so it only matters whether a
 character with a mark is part of one.
 """
@@ -14,9 +14,9 @@ from jittok._raw import Window, get_u8, get_u16
 from jittok.unicode.nfc import S_BASE, S_COUNT, T_COUNT
 
 MAPPED, EXTENDS, IS_KEY, CONTROL, PICTURE, ODD, JOINS, BEGINS_KEY = (1 << k for k in range(8))
-"""Flags of characters. MAPPED: it becomes something else; EXTENDS: it belongs to the grapheme cluster of what stands
+"""Flags of characters. MAPPED: it becomes something else; EXTENDS: it belongs to the grapheme cluster of what is
 before it (U+200D ties a PICTURE to the next); IS_KEY: it is a key of the character map; CONTROL: nothing belongs to
-it; JOINS: what stands before may draw it into its cluster, see `is_joined`. ODD: only the plain reference can tell
+it; JOINS: what is before may draw it into its cluster, see `is_joined`. ODD: only the plain reference can tell
 what becomes of a text with it."""
 PREPENDS = BEGINS_KEY
 """Where keys are those of clusters: it belongs to the cluster of what follows."""
@@ -58,7 +58,7 @@ def cluster_end(own: Any, text: Window, end: int, stop: int, flags: int) -> int:
 
 @helper
 def is_joined(own: Any, text: Window, start: int, i: int, c: int, flags: int) -> bool:
-    """Whether the character at i, with these flags, belongs to the grapheme cluster of what stands before it."""
+    """Whether the character at i, with these flags, belongs to the grapheme cluster of what is before it."""
     if i <= start or get_u8(text, i - 1) < 0x80:
         return False
     i = character_before(text, start, i)

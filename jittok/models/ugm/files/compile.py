@@ -44,7 +44,7 @@ LEAST = -1e30
 """Scores down to which sums are finite, those of floats too: a place with another sum has no path that leads to it."""
 MOST_LIMIT = 1 << 24
 FEW = 128
-"""Tokens that tie letters to another class and are looked for in the text, as T5's hundred <extra_id_0> are."""
+"""Tokens that tie letters to another class and are searched for in the text, as T5's hundred <extra_id_0> are."""
 
 
 class _Model(NamedTuple):
@@ -94,7 +94,7 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
         return None
     values = np.arange(count)
     values[model.unknown] = count
-    # words begin in front of each U+2581
+    # words begin before each U+2581
     texts = [text or b"" for text in tokens]
     for token in _with_spaces_inside(pipeline.model_bytes, pipeline.model_offsets):
         texts[token] = b""
@@ -114,13 +114,13 @@ def _begins_mark(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def _begin_with_mark(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Texts behind each other, none empty, that begin with U+2581."""
+    """Texts one after the other, none empty, that begin with U+2581."""
     padded = np.append(_begins_mark(data), [False, False])
     return padded[offsets[:-1]] & (np.diff(offsets) >= len(SPACE_MARK_BYTES))
 
 
 def _with_spaces_inside(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> set[int]:
-    """Rows of UTF-8 that hold a space, or U+2581 behind their first character."""
+    """Rows of UTF-8 that hold a space, or U+2581 after their first character."""
     odd = data == SPACE_BYTE
     odd[:-2] |= _begins_mark(data)
     begins = offsets[:-1][offsets[:-1] < data.size]
@@ -146,7 +146,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     tokens, types = pipeline.model_tokens, model.types
     users = [text for text, kind in zip(tokens, types, strict=True) if kind == USER and text]
     if any(text[0] <= SPACE_BYTE or (step.squeeze and b"  " in text) for text in users):
-        return None  # the space in front of a text may be a part of one; spaces inside are not merged
+        return None  # the space before a text may be a part of one; spaces inside are not merged
     try:
         charsmap = read_charsmap(step.charsmap, pipeline.source)
     except MalformedVocab:
@@ -187,7 +187,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
 
 
 def _spaces_matter(keys: Keys, squeeze: bool) -> bool:
-    """Whether a map asks where spaces come from: a key begins with one, which the space in front of a text is not; or
+    """Whether a map asks where spaces come from: a key begins with one, which the space before a text is not; or
     a character becomes two, which are not merged."""
     first = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data
     double = np.flatnonzero((keys.images[1:] == SPACE_BYTE) & (keys.images[:-1] == SPACE_BYTE)) + 1
@@ -227,7 +227,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     lattice, user = _lattice(own, texts, flat, kept, merge), Texts(*packed(own.users))
     rules, _ = span_rules(lattice, user, keys, bool(merge), MARGIN, FEW)
     three = rules.three.copy()
-    three[0xD800:0xE000] = ILL  # surrogates are no UTF-8: so the splitter finds all that is none
+    three[0xD800:0xE000] = ILL  # surrogates are invalid UTF-8: so the splitter finds all that is none
     rules = rules._replace(three=frozen(three, np.uint8))
     limit = FLOAT_LIMIT
     free = rules.cuts[CLASSES * LETTER + BLANK] != 0 and not any(b" " in text for text in own.users)
@@ -250,7 +250,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
 
 
 def _stand(keys: Keys) -> bool:
-    """Whether a character that stands beside a space, and is no key itself, also does so in normalized text. It does
+    """Whether a character that is next to a space, and is no key itself, also does so in normalized text. It does
     where no key of several characters becomes nothing, or begins or ends with a space when it is replaced."""
     sizes = np.diff(keys.image_offsets)
     lead = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data

@@ -1,8 +1,8 @@
 """Spans of sentencepiece's model whose path rounding decides, and the paths that they have had.
 
-A sum in a span is a float: the base, which the text has in front of the span, and some scores. While all sums lie
+A sum in a span is a float: the base, which the text has before the span, and some scores. While all sums lie
 between 2 ** e and 2 ** (e + 1), they are multiples of the same unit, and so is their distance from the base. Adding a
-score to any of them then adds the same multiple, as the score is rounded to units wherever a sum stands; only of a half
+score to any of them then adds the same multiple, as the score is rounded to units wherever a sum is; only of a half
 unit the even one of two multiples is taken. So the distances of all sums, and the path, follow from e, the sign, and
 whether the base is an even multiple: its *context*. The path found in a context is kept for it. Where the base beside
 it gives the same path, it is kept for even and odd ones.

@@ -50,9 +50,9 @@ from jittok.structures.valid import is_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1
 
 SECTION = 512
-"""Bytes of a text that are taken as a whole where a span in them cannot be told by itself, or more."""
+"""Bytes of a text that are taken as a whole where a span in them cannot be told alone, or more."""
 LONG_SECTION, SHORT_SECTION = 1 << 13, 1 << 7
-"""Most and least bytes of a section of texts whose sum does not begin anew with each word."""
+"""Most and least bytes of a section of texts whose sum does not begin again with each word."""
 SUM_OF_BYTE = 4.0
 """A byte changes the sum by less than this, in natural text that the model knows."""
 FARTHER = 1.25
@@ -226,7 +226,7 @@ def _spans(own: Spans, prefixed: bool, data: U8, start: int, stop: int, ids: Out
 
 @helper
 def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
-    """Ids of a fragment in which a span cannot be told by itself: only the words around it are taken as a whole."""
+    """Ids of a fragment in which a span cannot be told alone: only the words around it are taken as a whole."""
     text, begun = window(data), count
     while start < stop:
         end = section_end(own.model.rewriting, text, start, stop, SECTION, 0)
@@ -284,9 +284,9 @@ def _summed_sections(
 
 @helper
 def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, letters: int) -> int:
-    """Where the words that begin at `start` end, so many bytes of them or more: in front of a space between others that
+    """Where the words that begin at `start` end, so many bytes of them or more: before a space between others that
     are ASCII (letters: 0), ASCII letters that stay as they are (1), or such and wide characters that do (2). Such words
-    have nothing to do with one another where runs of spaces are merged, or letters are cut from a space behind them."""
+    have nothing to do with one another where runs of spaces are merged, or letters are cut from a space after them."""
     end = start + size
     while end + 1 < stop:
         if get_u8(text, end) == SPACE_BYTE:

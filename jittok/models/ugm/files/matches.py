@@ -18,8 +18,8 @@ PLACES = 64
 DEPTH = 16
 """Steps of each; one that goes on is left to the caller."""
 MASK, NODE, NEXT, AT, TURN = (k * PLACES for k in range(5))
-"""Where the numbers of place k are: bit r says that a token has r + 1 bytes, bit DEPTH that the walk goes on; the node
-that was reached and the one to look at; where the place is; whose turn it is."""
+"""Where the numbers of place k are: bit r says that a token has r + 1 bytes, bit DEPTH that the walk continues; the
+node that was reached and the one to look at; where the place is; whose turn it is."""
 TOKENS = 5 * PLACES
 """From here on: the token of r + 1 bytes at place k and the bits of its score, at 2 * (DEPTH * k + r)."""
 ROOM = TOKENS + 2 * DEPTH * PLACES
@@ -28,9 +28,9 @@ _UNIT_BYTES = 4 * UNIT
 
 @helper
 def find_tokens(units: Window, text: Window, found: Window, p: int, until: int, size: int) -> int:
-    """Look for the tokens that begin at the characters from p on, `until` apart, PLACES at most: how many places.
+    """Search for the tokens that begin at the characters from p on, `until` apart, PLACES at most: how many places.
 
-    found: int32[ROOM]. DEPTH bytes behind text[:size] are readable: tokens found there are no tokens of the text.
+    found: int32[ROOM]. DEPTH bytes after text[:size] are readable: tokens found there are no tokens of the text.
     """
     places, depth, first = 0, 0, get_i32(units, UNIT * ROOT + BASE)
     while places < PLACES and p < until:

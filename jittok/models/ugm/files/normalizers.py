@@ -1,8 +1,8 @@
 """The normalizer and the splitter of a tokenizer.json as one table of characters, where that says the same.
 
 Every step that looks at one character at a time is run at once on all characters that any step may change. So the table
-holds what the plain reference makes of each. What depends on neighbours is one of three things. Keys of several
-characters stand beside the table. White space becomes one space in front of a word. A text with an odd character is
+holds what the plain reference makes of each. What depends on neighbors is one of three things. Keys of several
+characters are next to the table. White space becomes one space before a word. A text with an odd character is
 left to the plain reference.
 """
 
@@ -80,7 +80,7 @@ class Steps(NamedTuple):
 class _Read(NamedTuple):
     """Steps by their kinds."""
 
-    literals: list[Replace]  # of several characters, in front of all others
+    literals: list[Replace]  # of several characters, before all others
     charsmap: Clusters | None
     single: list[Map | Compose | Replace]  # of one character each
     by_white_space: bool
@@ -200,7 +200,7 @@ def _done(step: Map | Compose | Replace, text: str) -> str:
 
 
 def _images(read: _Read) -> tuple[dict[int, str], set[int]]:
-    """(what the steps of one character make of each that one of them may change, those whose neighbours matter)."""
+    """(what the steps of one character make of each that one of them may change, those whose neighbors matter)."""
     seen = np.zeros(UNICODE_SIZE, np.bool_)
     for step in read.single:
         seen |= _touched(step)
@@ -238,7 +238,7 @@ def _meets() -> NDArray[np.bool_]:
 
 
 def _codes(joined: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(code points, number of borders in front of each)."""
+    """(code points, number of borders before each)."""
     codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32).astype(np.int64)
     return codes, np.cumsum(codes == ord(BORDER))
 
@@ -266,7 +266,7 @@ def cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
 
 
 def _cut(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[str]:
-    """Texts that lie behind each other; UnicodeDecodeError where one is no UTF-8."""
+    """Texts that lie one after the other; UnicodeDecodeError where one is invalid UTF-8."""
     text = data.tobytes()
     return [text[start:stop].decode() for start, stop in pairwise(offsets.tolist())]
 
@@ -284,7 +284,7 @@ def _cluster_flags() -> NDArray[np.uint8]:
 
 def cluster_table(keys: dict[str, str], same: str) -> tuple[U8, CharacterTable]:
     """(kinds of bytes, the table) of a character map alone. keys: of `cluster_keys`; same: characters that the table
-    has too, as themselves. These are no keys: the marks behind them stay."""
+    has too, as themselves. These are no keys: the marks after them stay."""
     single = {text for text in keys if len(text) == 1}
     longer = {text: image for text, image in keys.items() if len(text) > 1 and text[0] not in single}
     found = _steps(

@@ -115,7 +115,7 @@ def open_lattice(arrays: Arrays, work: Work) -> Lattice:
 
 @helper
 def best_paths(own: Lattice, size: int, base: float, near: float, whole: bool, ids: Window, count: int) -> int:
-    """Ids of own.text[:size], each word by itself in a tokenizer.json; the new count, DOUBTFUL or WHOLE."""
+    """Ids of own.text[:size], each word alone in a tokenizer.json; the new count, DOUBTFUL or WHOLE."""
     begin = 0
     while begin < size:
         end = size
@@ -163,7 +163,7 @@ def _rounded(own: Lattice, total: float) -> float:
 
 @helper
 def walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -> int:
-    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    """Go on from the places p .. until - 1; the place after. sums[0] is that of the place `begin`."""
     while p < until:
         if own.long.count != 0 and size - p > LONG:
             p = _step_apart(own, size, begin, p, near)
@@ -252,7 +252,7 @@ def _score(own: Lattice, token: int, bits: int) -> float:
 def _longer(
     own: Lattice, size: int, begin: int, p: int, here: float, node: int, end: int, after: int, near: float
 ) -> bool:
-    """The tokens from p on that end behind `end`, where a walk has reached a node; whether one ends at `after`."""
+    """The tokens from p on that end after `end`, where a walk has reached a node; whether one ends at `after`."""
     known = False
     while end < size:
         place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(own.text, end)
@@ -293,7 +293,7 @@ def _unknown_before(own: Lattice, start: int, first: int, joined: bool) -> bool:
 
 @helper
 def _in_bytes(own: Lattice, token: int, start: int, behind: bool, first: int, joined: bool) -> bool:
-    """Whether a step of a path becomes bytes: not the unknown token's own text alone. behind: the next is unknown."""
+    """Whether a step of a path becomes bytes: not the unknown token's own text alone. after: the next is unknown."""
     if own.bytes == 0 or not is_unknown(own, token):
         return False
     return token != own.literal or behind or _unknown_before(own, start, first, joined)
@@ -301,7 +301,7 @@ def _in_bytes(own: Lattice, token: int, start: int, behind: bool, first: int, jo
 
 @helper
 def write_path(own: Lattice, first: int, size: int, whole: bool, joined: bool, ids: Window, count: int) -> int:
-    """Ids of the path that the arcs tell, from the last one; they are counted first. joined: an unknown token stands in
+    """Ids of the path that the arcs tell, from the last one; they are counted first. joined: an unknown token is in
     front, and one at the beginning belongs to it."""
     found, end, behind = 0, size, False
     while end > first:
@@ -363,7 +363,7 @@ def _put_bytes(own: Lattice, start: int, end: int, ids: Window, at: int) -> None
 
 @helper
 def sum_here(own: Lattice, ids: Window, count: int) -> float:
-    """The sum that a text has behind ids[:count]; NaN where that cannot be told."""
+    """The sum that a text has after ids[:count]; NaN where that cannot be told."""
     return settle(own, ids, count) if own.single != 0 else _sum_of_word(own, ids, count)
 
 
@@ -390,7 +390,7 @@ def begin_text(own: Lattice, count: int) -> None:
 
 @helper
 def go_back(own: Lattice, total: float, count: int) -> None:
-    """The ids behind ids[:count], where the sum is `total`, are found anew."""
+    """The ids after ids[:count], where the sum is `total`, are found again."""
     put_f64(own.state, SUM, total)
     put_f64(own.state, LARGEST, abs(total))
     put_i64(own.places, SETTLED, count)
@@ -404,7 +404,7 @@ def total_here(own: Lattice) -> float:
 
 @helper
 def settle(own: Lattice, ids: Window, count: int) -> float:
-    """The sum of sentencepiece's model behind ids[:count], added as it adds; NaN when it has been too large."""
+    """The sum of sentencepiece's model after ids[:count], added as it adds; NaN when it has been too large."""
     # the sum of two floats is the same by doubles, but that takes three times as long, and each waits for the last
     total, largest = np.float32(get_f64(own.state, SUM)), np.float32(get_f64(own.state, LARGEST))
     for k in range(get_i64(own.places, SETTLED), count):

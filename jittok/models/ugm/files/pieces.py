@@ -1,7 +1,7 @@
 """Long texts a piece at a time: what all best ways so far come through is written, and its memory is free again.
 
 The sums and arcs of places that are not decided yet stay as they are and move to the front with their text. So nothing
-is computed twice, and sums round as they do in `paths`, also where sentencepiece begins them anew.
+is computed twice, and sums round as they do in `paths`, also where sentencepiece begins them again.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def encode_in_pieces(
     ids: Window, count: int,
 ) -> int:  # fmt: skip
     """Ids of text[start:stop], well-formed, for which there is room: a fragment, or a part of one, from the sum `base`
-    in front of it on; else (`whole` is off) a span, whose sum the ids in front of it tell. begins: as for `rewrite`.
+    before it on; else (`whole` is off) a span, whose sum the ids before it tell. begins: as for `rewrite`.
     The new count or a code: WHOLE as `best_paths` has it, OUT_OF_WORK, UNDECIDED, and those of `rewrite`.
 
-    own.text has a piece: the word that the last decided place is in, from that place on, and what is behind it.
+    own.text has a piece: the word that the last decided place is in, from that place on, and what is after it.
     own.sums[0] is that of place `begin`; sums are known up to place `known_to`, and the tokens from all places before
     `p`.
     """
@@ -126,7 +126,7 @@ def _go_on(own: Lattice, begin: int, p: int, known_to: int, end: int, closed: bo
         p = walk(own, end, begin, p, until, EXACT)
         if not closed:
             common = common_place(own.sums, own.arcs, begin, p, known_to)
-            # whether the unknown token's own text becomes bytes depends on what stands behind it
+            # whether the unknown token's own text becomes bytes depends on what is after it
             if common > 0 and np.int64(get_u64(own.arcs, common) >> _32) != own.literal:
                 decided = common
         for k in range(p, known_to + 1):  # little, or the end
@@ -137,7 +137,7 @@ def _go_on(own: Lattice, begin: int, p: int, known_to: int, end: int, closed: bo
 
 @helper
 def _move(own: Lattice, done: int, size: int, known_to: int) -> None:
-    """Take what stands behind `done` to the front. An arc from before it is on no best way any more."""
+    """Take what is after `done` to the front. An arc from before it is on no best way any more."""
     if done > 0:
         for k in range(done, size):
             put_u8(own.text, k - done, get_u8(own.text, k))

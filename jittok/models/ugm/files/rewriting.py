@@ -108,11 +108,11 @@ def open_rewriting(arrays: Arrays, work: Work) -> Rewriting:
 def rewrite(
     own: Rewriting, text: Window, first: int, start: int, stop: int, whole: bool, begins: bool
 ) -> tuple[int, int]:
-    """(bytes of normalized text in own.out, the state behind); or a code in place of the bytes: WHOLE where they do not
+    """(bytes of normalized text in own.out, the state after); or a code in place of the bytes: WHOLE where they do not
     fit, or only the whole fragment can tell, and ODD_TEXT.
 
     text[first:stop] is well-formed, of which text[start:stop] is rewritten; whole: it is a fragment or some words of
-    one; begins: the fragment begins with it, and what stands in front is put there.
+    one; begins: the fragment begins with it, and what is before is put there.
     """
     at, state = open_text(own, whole, begins)
     i, at, state = rewrite_on(own, text, first, start, stop, at, state, own.room, whole)
@@ -139,7 +139,7 @@ def rewrite_on(
     own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int, limit: int, whole: bool
 ) -> tuple[int, int, int]:
     """The normalized bytes of text[i:stop] to own.out[at:], as many as fit below `limit`, or a few more: (place in the
-    text or a code, how many there are, state behind them)."""
+    text or a code, how many there are, state after them)."""
     while i < stop and at + STEP <= limit:
         byte = get_u8(text, i)
         kind = get_u8(own.kinds, byte)
@@ -165,7 +165,7 @@ def without_end(own: Rewriting, at: int) -> int:
 
 @helper
 def put(own: Rewriting, byte: int, at: int, state: int) -> tuple[int, int]:
-    """One normalized byte, and the space that belongs in front of it; (place behind, state)."""
+    """One normalized byte, and the space that belongs before it; (place after, state)."""
     if own.merge != 0:
         if byte == SPACE_BYTE:
             return at, OUTSIDE
@@ -204,7 +204,7 @@ def _is_mark(text: Window, i: int, size: int) -> bool:
 def _mapped_step(
     own: Rewriting, text: Window, i: int, stop: int, at: int, state: int, whole: bool
 ) -> tuple[int, int, int]:
-    """A user-defined piece, the longest key of the map, or a character: (place behind or a code, at, state)."""
+    """A user-defined piece, the longest key of the map, or a character: (place after or a code, at, state)."""
     byte = get_u8(text, i)
     if get_u8(own.kinds, byte) & BEGINS_USER:
         end = user_path(own.user, text, i, stop)[1]
@@ -228,7 +228,7 @@ def _mapped_step(
 
 @helper
 def _copied(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int, whole: bool) -> tuple[int, int, int]:
-    """A character as it is, and U+2581 as a space: (place behind, at or WHOLE, state)."""
+    """A character as it is, and U+2581 as a space: (place after, at or WHOLE, state)."""
     byte = get_u8(text, i)
     size = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
     if not _is_mark(text, i, size):
@@ -248,7 +248,7 @@ def _copied(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int
 
 @helper
 def does_extend(own: Rewriting, text: Window, i: int) -> bool:
-    """Whether the character at i belongs to the grapheme cluster of what stands before it."""
+    """Whether the character at i belongs to the grapheme cluster of what is before it."""
     _, _, flags = character_at(own, text, i)
     return flags & EXTENDS != 0
 
@@ -261,7 +261,7 @@ def ends_line(text: Window, start: int, i: int) -> bool:
 
 @helper
 def begins_with_mark(own: Rewriting, text: Window, start: int, stop: int) -> bool:
-    """Whether text[start:stop] begins with a character that would belong to the grapheme cluster of a space in front.
+    """Whether text[start:stop] begins with a character that would belong to the grapheme cluster of a space before.
 
     The text need not be well-formed: what is no character is no mark."""
     if own.clusters == 0 or start >= stop or get_u8(text, start) < 0xC2:
@@ -330,7 +330,7 @@ def _is_end(own: Rewriting, c: int) -> bool:
 def table_step(
     own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int
 ) -> tuple[int, int, int]:
-    """A key, a grapheme cluster or a character: (place behind or a code, at, state). A longer cluster, from `first` on,
+    """A key, a grapheme cluster or a character: (place after or a code, at, state). A longer cluster, from `first` on,
     that holds this one is mapped character by character."""
     c, size, flags = character_at(own, text, i)
     if flags & ODD:

@@ -33,7 +33,7 @@ class Arrays(NamedTuple):
     unk_id: int
     unk_score: float
     longest: int  # bytes of the longest token, or of a character
-    marks: int  # where in the data the marks of words are, which each call says anew
+    marks: int  # where in the data the marks of words are, which each call says again
     long: LongKeys  # the long tokens once more
 
 

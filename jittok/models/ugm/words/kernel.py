@@ -91,7 +91,7 @@ def _find_path(own: Lattice, text: Window, start: int, size: int) -> None:
 
 @helper
 def _walk(own: Lattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
-    """Go on from the places p .. until - 1; the place behind. sums[0] is that of the place `begin`."""
+    """Go on from the places p .. until - 1; the place after. sums[0] is that of the place `begin`."""
     while p < until:
         p = _go_on(own, text, start, size, size, begin, p)
     return p

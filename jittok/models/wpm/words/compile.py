@@ -22,11 +22,11 @@ from jittok.unicode.tables import UNICODE_SIZE
 class Arrays(NamedTuple):
     """A compiled model."""
 
-    alphabet: Alphabet  # a token that begins a word has U+2581 in front, one that goes on has nothing
+    alphabet: Alphabet  # a token that begins a word has U+2581 before, one that goes on has nothing
     unk_id: int
     longest: int  # characters of a word beyond which it is unknown
     tokens: int  # how many
-    marks: int  # where in the data the marks of words are, which each call says anew
+    marks: int  # where in the data the marks of words are, which each call says again
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
