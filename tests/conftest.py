@@ -21,6 +21,7 @@ os.environ.setdefault("JITTOK_COMPILE_FIRST", "1")  # before the import; process
 from made_up import made_up_tokenizer
 
 import jittok
+from jittok._jit import kernel
 from jittok.tokenizer import Tokenizer
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_vocab
@@ -212,6 +213,11 @@ def every_test_of_a_sample(items: Sequence[pytest.Item], costs: dict[str, float]
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     _report(total=len(session.items), left=session.config.stash.get(LEFT, 0))
+
+
+def pytest_sessionfinish() -> None:
+    ran = sorted(".".join(each._name) for each in kernel.registry if each.origin is not None)
+    _report(kernels=[name for name in ran if name.startswith("jittok.")])
 
 
 LEFT = pytest.StashKey[int]()

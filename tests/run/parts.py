@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -134,7 +135,11 @@ class Running:
         """How far it is: "works 12 of 80"."""
         rows = self.rows()
         total = next((row["total"] for row in rows if "total" in row), None)
-        return f"{self.name} {len(rows) - 1:,} of {total:,}" if total is not None else f"{self.name} collects"
+        return (
+            f"{self.name} {sum('name' in row for row in rows):,} of {total:,}"
+            if total is not None
+            else f"{self.name} collects"
+        )
 
 
 def say(line: str) -> None:
@@ -182,6 +187,18 @@ def summary(ended: list[Running]) -> None:
         say(f"  {row['seconds']:6.1f} ({row['cpu']:.1f})  {row['name']}")
 
 
+def kernels(ended: list[Running]) -> tuple[int, list[str]]:
+    """How many kernels the package has; those that no compiled part has run (in its own process)."""
+    found = set()
+    for path in (ROOT / "jittok").rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        found |= {
+            f"{module}.{name}" for name in re.findall(r"^@kernel\ndef (\w+)", path.read_text("utf-8"), re.MULTILINE)
+        }
+    ran = {name for part in ended for row in part.rows() for name in row.get("kernels", ())}
+    return len(found), sorted(found - ran)
+
+
 def write_costs(ended: list[Running]) -> None:
     """The tests that take more than a CPU second, compiled and with all parameters, to COSTS. Kernels must be kept."""
     costs: dict[str, float] = {}
@@ -210,6 +227,9 @@ def main() -> int:
     asked, left = sum(row["total"] for row in heads), sum(row["left"] for row in heads)
     seconds = time.monotonic() - begin
     say(f"\n{len(names)} parts in {seconds:.0f} s, order {options.order}; failed: {', '.join(failed) or 'none'}")
+    if set(options.parts) & set(WHOLE):
+        size, missing = kernels(ended)
+        say(f"kernels: {size - len(missing)} of {size} were run{': not ' * bool(missing)}{', '.join(missing)}")
     rest = " ".join(REST[name] for name in options.parts if name in REST)
     say(f"asked: {asked:,} tests; left out: {left:,}. {rest}")
     return int(bool(failed))
