@@ -35,14 +35,14 @@ INTERRUPTED = 130
 OF_WRITING = (errno.ENOSPC, errno.EFBIG, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC))
 """Errors that only a write can have."""
 ABOUT = (
-    "The tokenizers of open models, for large corpora: any tokenizer file (GGUF, tokenizer.json, .model, ranks, ...), "
-    "or what is bundled: bert, gpt-2, mistral, t5."
+    "Tokenize large corpora, exactly, with the tokenizer of any open model: a tokenizer file (GGUF, tokenizer.json, "
+    ".model, ranks, ...) or a bundled vocabulary (bert, gpt-2, mistral, t5)."
 )
-FIRST = """# token ids of a text, with a vocabulary that jittok brings
+FIRST = """# token ids of a text, with a bundled vocabulary
 jittok encode --vocab gpt-2 -p "Hello, world"
-# how many tokens the files of a folder have, with a model's own tokenizer
+# count the tokens of the files in a folder, with a model's own tokenizer
 jittok count --vocab tokenizer.json docs/
-# what a command can do
+# the options of a command
 jittok encode --help"""
 
 

@@ -11,9 +11,9 @@ import sys
 from jittok.cli.common import add_json, group, tell, write
 
 HELP = "List, clear or fill the cache of machine code and compiled vocabularies."
-EXAMPLES = """# what is kept, and where machine code is from
+EXAMPLES = """# the cached files, and where the machine code comes from
 jittok cache list
-# in an image: compile now, for every processor of a level
+# in a container image: compile now, for every processor of a level
 jittok cache warm --vocab model.gguf --level v3"""
 WARM_TEXT = "The first text.\n\u00e9\u4e2d\U0001f600 <|x|> 12345 \t it's"
 """A little of everything, so that the kernels that texts need are asked for."""
@@ -25,17 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "action",
         choices=("list", "clear", "warm"),
         metavar="list|clear|warm",
-        help="list: what is kept; clear: delete it; warm: compile --vocab and its kernels now (for images)",
+        help="list or clear the cache; or warm: compile --vocab and its kernels now, as when building an image",
     )
     warm = group(parser, "warm")
     warm.add_argument(
         "--vocab", action="append", default=[], metavar="FILE|NAME",
-        help="any tokenizer file or bundled name; may be given again (default: every bundled vocabulary)",
+        help="tokenizer file or bundled name; repeatable (default: every bundled vocabulary)",
     )  # fmt: skip
     warm.add_argument(
         "--level", metavar="v2|v3|v4",
-        help="for every processor of this level and not only this one: an image that is made on one machine and "
-        "run on others compiles nothing there (arm64: v8)",
+        help="compile for every processor of this level, not only this one, so that an image built here compiles "
+        "nothing elsewhere (arm64: v8)",
     )  # fmt: skip
     add_json(parser)
 

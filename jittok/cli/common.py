@@ -40,17 +40,17 @@ def add_vocab(parser: argparse.ArgumentParser, required: bool = True) -> None:
         "--vocab",
         required=required,
         metavar="FILE|NAME",
-        help="any tokenizer file (GGUF, tokenizer.json, .model, ...), a folder of one, or a bundled name: bert, gpt-2, "
+        help="tokenizer file (GGUF, tokenizer.json, .model, ...), folder with one, or bundled name: bert, gpt-2, "
         "mistral, t5",
     )
     tokenizer.add_argument(
         "--llama-cpp",
         metavar="RELEASE",
-        help="answer as this release of llama.cpp, such as 0.3.36 (default: the newest known; for a corpus the one "
-        "that it was begun with)",
+        help="give the ids of this llama.cpp release, such as 0.3.36 (default: the newest known; for an existing "
+        "corpus, the release it was started with)",
     )
     tokenizer.add_argument(
-        "--pre", metavar="NAME", help="tokenizer.ggml.pre to use where jittok does not know that of the file"
+        "--pre", metavar="NAME", help="use this pre-tokenizer if jittok does not know the file's tokenizer.ggml.pre"
     )
     add_ranks(parser)
     add_no_cache(parser)
@@ -61,51 +61,53 @@ def add_ranks(parser: argparse.ArgumentParser) -> None:
     """What a file of tiktoken ranks does not hold."""
     tokenizer = group(parser, "tokenizer")
     tokenizer.add_argument(
-        "--pattern", metavar="REGEX", help="how text is split into pre-tokens, for tiktoken ranks without a pattern"
+        "--pattern", metavar="REGEX", help="regex that splits text into pre-tokens, for tiktoken ranks"
     )
     tokenizer.add_argument(
         "--special-token",
         action="append",
         type=special_token,
         metavar="TEXT=ID",
-        help="a special token of such a file; may be given again",
+        help="special token, for tiktoken ranks; repeatable",
     )
     tokenizer.add_argument(
         "--encoding",
         metavar="NAME",
-        help="one of several that have the same ranks, such as o200k_harmony, llama-3.1 or whisper-v3",
+        help="which encoding, if several share the same ranks: o200k_harmony, llama-3.1, whisper-v3, ...",
     )
 
 
 def add_no_cache(parser: argparse.ArgumentParser) -> None:
     """--no-cache."""
     group(parser, "tokenizer").add_argument(
-        "--no-cache", action="store_true", help="neither read nor write compiled vocabularies on disk"
+        "--no-cache", action="store_true", help="do not read or write compiled vocabularies on disk"
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """--json, which every command has."""
-    group(parser, "output").add_argument("--json", action="store_true", help="print data as JSON")
+    group(parser, "output").add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def add_special(parser: argparse.ArgumentParser) -> None:
     """What is done about special tokens."""
     encoding = group(parser, "encoding")
-    encoding.add_argument("--add-special", action="store_true", help="add BOS and EOS where the vocabulary wants them")
-    encoding.add_argument("--parse-special", action="store_true", help="read the text of a special token as that token")
+    encoding.add_argument("--add-special", action="store_true", help="add BOS and EOS as the vocabulary specifies")
+    encoding.add_argument(
+        "--parse-special", action="store_true", help="parse special tokens, such as <|endoftext|>, in the text"
+    )
 
 
 def add_threads(parser: argparse.ArgumentParser, title: str = "encoding") -> None:
     """--threads."""
     group(parser, title).add_argument(
-        "--threads", type=positive, metavar="N", help="default: every core that this process may use"
+        "--threads", type=positive, metavar="N", help="number of threads (default: all cores available to this process)"
     )
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
     """--overwrite, of commands that write files."""
-    group(parser, "output").add_argument("--overwrite", action="store_true", help="replace output files that exist")
+    group(parser, "output").add_argument("--overwrite", action="store_true", help="overwrite existing output files")
 
 
 def _holds(source: str, path: Path) -> bool:
@@ -283,8 +285,8 @@ def add_errors(parser: argparse.ArgumentParser) -> None:
         type=on_error,
         default="strict",
         metavar="fail|replace",
-        help="for what cannot be encoded, such as invalid UTF-8 in some vocabularies: stop, or put U+FFFD in its place "
-        "(default: fail)",
+        help="for text that cannot be encoded, such as invalid UTF-8 with some vocabularies: fail, or replace it with "
+        "U+FFFD (default: fail)",
     )
 
 
@@ -294,19 +296,19 @@ def add_reading(parser: argparse.ArgumentParser, separator: bool = False) -> Non
     kinds = reading.add_mutually_exclusive_group()
     kinds.add_argument(
         "--input-format", choices=("txt", "jsonl", "parquet", "arrow"), metavar="KIND",
-        help="read all files as txt, jsonl, parquet or arrow, whatever their names",
+        help="force the input format (txt, jsonl, parquet or arrow), ignoring file extensions",
     )  # fmt: skip
-    kinds.add_argument("--jsonl", action="store_true", help="short for --input-format jsonl")
-    reading.add_argument("--field", default="text", help="field of JSON Lines that holds the text (default: text)")
-    reading.add_argument("--column", default="text", help="column of tables that holds the text (default: text)")
+    kinds.add_argument("--jsonl", action="store_true", help="same as --input-format jsonl")
+    reading.add_argument("--field", default="text", help="JSON Lines field with the text (default: text)")
+    reading.add_argument("--column", default="text", help="table column with the text (default: text)")
     cuts = reading.add_mutually_exclusive_group()
-    cuts.add_argument("--lines", action="store_true", help="plain text: each line is a document")
+    cuts.add_argument("--lines", action="store_true", help="plain text: one document per line")
     if separator:
         cuts.add_argument(
-            "--separator", metavar="TEXT", help=r"plain text: TEXT separates documents (\n and \t are understood)"
+            "--separator", metavar="TEXT", help=r"plain text: documents are separated by TEXT (\n and \t are escapes)"
         )
     reading.add_argument(
-        "--max-document-bytes", default="1G", metavar="N", help="stop at a longer document (default: 1G)"
+        "--max-document-bytes", default="1G", metavar="N", help="fail on longer documents (default: 1G)"
     )
 
 
@@ -314,7 +316,7 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
     """--on-error, of commands that can leave documents out."""
     group(parser, "reading").add_argument(
         "--on-error", choices=("fail", "skip", "replace"), default="fail", metavar="fail|skip|replace",
-        help="at a line or document that cannot be read: stop, leave it out, or put U+FFFD for what cannot be read "
+        help="for unreadable lines and documents: fail, skip them, or replace what is unreadable with U+FFFD "
         "(default: fail)",
     )  # fmt: skip
 

@@ -24,22 +24,22 @@ from jittok.cli.texts import ProgressOf, find
 from jittok.display.terminal import harmless_json
 from jittok.writers.whole import whole
 
-HELP = "Compare two tokenizers on documents, or what they are made of."
-EXAMPLES = """# documents that get other tokens, and why
+HELP = "Compare two tokenizers: their tokens on documents, or their parts."
+EXAMPLES = """# documents that are tokenized differently, and why
 jittok compare model.gguf tokenizer.json --corpus docs/
-# what the two are made of, and a text on which they differ
+# the parts of both, and a text on which they differ
 jittok compare gpt-2 tokenizer.json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("a", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
-    parser.add_argument("b", metavar="B", help="the one to compare it with")
+    parser.add_argument("a", metavar="A", help="tokenizer file, folder with one, or bundled name")
+    parser.add_argument("b", metavar="B", help="the tokenizer to compare it with")
     group(parser, "reading").add_argument(
         "--corpus",
         nargs="+",
         metavar="FILE",
-        help="documents, as for count; without them, what the two are made of is compared",
+        help="documents to compare on, as for count (default: compare the parts of the tokenizers)",
     )
     add_reading(parser)
     add_special(parser)
@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ranks(parser)
     add_no_cache(parser)
     output = group(parser, "output")
-    output.add_argument("--ids", action="store_true", help="compare ids, not what tokens stand for")
+    output.add_argument("--ids", action="store_true", help="compare ids, not the text of tokens")
     add_json(parser)
-    output.add_argument("--html", metavar="OUT", help="write a page to this file as well")
+    output.add_argument("--html", metavar="OUT", help="also write an HTML page to this file")
     add_overwrite(parser)
 
 

@@ -21,34 +21,39 @@ from jittok.cli.common import (
 from jittok.cli.texts import find
 from jittok.display.terminal import harmless_json
 
-HELP = "Write a tokenizer as a file of another kind, checked by encoding with both."
-EXAMPLES = """# a GGUF file for llama.cpp of a model's own tokenizer
+HELP = "Convert a tokenizer to another file format, checked by encoding with both."
+EXAMPLES = """# a model's own tokenizer as a GGUF file for llama.cpp
 jittok convert tokenizer.json --to gguf --out model.gguf
-# checked with documents of yours, too
+# also checked with your own documents
 jittok convert model.gguf --to tokenizer.json --corpus docs/"""
 ENDS = {"gguf": ".gguf", "tokenizer.json": ".json", "tiktoken": ".tiktoken", "model": ".model"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("source", metavar="A", help="any tokenizer file, a folder of one, or a bundled name")
+    parser.add_argument("source", metavar="A", help="tokenizer file, folder with one, or bundled name")
     output = group(parser, "output")
     output.add_argument(
-        "--to", required=True, choices=tuple(ENDS), metavar="KIND", help=f"what to write: {', '.join(ENDS)}"
+        "--to", required=True, choices=tuple(ENDS), metavar="KIND", help=f"format to write: {', '.join(ENDS)}"
     )
     output.add_argument(
-        "--out", "-o", metavar="FILE", help="the file to write (default: the name of A with another ending, here)"
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="output file (default: the name of A with the new extension, in this folder)",
     )
     add_overwrite(parser)
     output.add_argument(
-        "--pre", metavar="NAME", help="llama.cpp's pre-tokenizer of the GGUF, in place of one that splits alike"
+        "--pre", metavar="NAME", help="llama.cpp pre-tokenizer for the GGUF (default: one that splits text identically)"
     )
     output.add_argument(
-        "--allow-differences", action="store_true", help="write it though some texts get other ids; they are printed"
+        "--allow-differences",
+        action="store_true",
+        help="write the file even if some texts get different ids (they are printed)",
     )
     add_json(parser)
     group(parser, "reading").add_argument(
-        "--corpus", nargs="+", metavar="FILE", help="documents to check with, beside what is always tried"
+        "--corpus", nargs="+", metavar="FILE", help="documents to check with, in addition to the built-in texts"
     )
     add_reading(parser)
     add_ranks(parser)

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from jittok.corpus.run import Summary
 
 HELP = "Compile documents into training-ready token shards."
-EXAMPLES = """# documents, tokens, bytes and time, from a sample
+EXAMPLES = """# predict documents, tokens, bytes and time from a sample
 jittok corpus data/ --vocab model.gguf --out shards --dry-run
-# compile them; the same again, after a crash or a full disk, goes on
+# compile; after a crash or a full disk, the same command resumes
 jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --append-eos
-# for several trainers at once
+# several output formats at once
 jittok corpus data/ --vocab gpt-2 --out shards --format megatron,parquet
-# standard input, a document a line
+# standard input, one document per line
 zcat dump.gz | jittok corpus - --lines --vocab gpt-2 --out shards
-# is it what was written, and what the tokenizer gives?
+# check the files, and re-tokenize a sample
 jittok verify shards --vocab gpt-2"""
 
 
@@ -49,39 +49,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_vocab(parser)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
-        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4: files, globs, directories, URLs; "
-        "-: standard input",
+        help="files, globs, directories or URLs: .txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4"
+        "; -: standard input",
     )  # fmt: skip
     output = group(parser, "output")
     output.add_argument(
-        "--out", "-o", required=True, metavar="DIR", help="the folder to write; a folder that was begun is continued"
+        "--out", "-o", required=True, metavar="DIR", help="output folder; an interrupted run in it is resumed"
     )
     output.add_argument(
-        "--format", default="arrow", metavar="NAME,...", help=f"one or more of {', '.join(FORMATS)} (default: arrow)"
+        "--format",
+        default="arrow",
+        metavar="NAME,...",
+        help=f"output formats, one or more of {', '.join(FORMATS)} (default: arrow)",
     )
     add_reading(parser, separator=True)
     add_on_error(parser)
     add_special(parser)
     tokens = group(parser, "encoding")
-    tokens.add_argument("--append-eos", action="store_true", help="end-of-text token at the end of each document")
-    tokens.add_argument("--eos", metavar="ID|TEXT", help="the same with a token of your choice (a number is an id)")
+    tokens.add_argument("--append-eos", action="store_true", help="append the end-of-text token to each document")
+    tokens.add_argument("--eos", metavar="ID|TEXT", help="append this token to each document (a number is an id)")
     layout = group(parser, "layout")
     layout.add_argument("--dtype", choices=("auto", "uint16", "int32", "uint32"), default="auto", metavar="TYPE",
-                        help="of ids: uint16, int32, uint32 (default: by the size of the vocabulary)")  # fmt: skip
-    layout.add_argument("--shard-bytes", default="1G", metavar="N", help="text in a shard, 0: one shard (default: 1G)")
-    layout.add_argument("--range-bytes", default="8M", metavar="N", help="text that one thread works on (default: 8M)")
+                        help="type of ids: uint16, int32, uint32 (default: by vocabulary size)")  # fmt: skip
+    layout.add_argument(
+        "--shard-bytes", default="1G", metavar="N", help="text per shard, 0: a single shard (default: 1G)"
+    )
+    layout.add_argument(
+        "--range-bytes", default="8M", metavar="N", help="text per unit of work of one thread (default: 8M)"
+    )
     add_threads(parser, "work")
     work = group(parser, "work")
     work.add_argument(
         "--engine", choices=("threads", "ray"), default="threads", metavar="NAME",
-        help="threads; or ray: actors of Ray, on many machines (default: threads)",
+        help="threads, or ray: Ray actors, also on many machines (default: threads)",
     )  # fmt: skip
     work.add_argument(
         "--cache-bytes", metavar="N",
-        help="memory for pieces of text seen before, a thread (default: 256M, or a 32nd of the machine's)",
+        help="size of the pre-token cache of each thread (default: 256M, or 1/32 of the machine's memory if less)",
     )  # fmt: skip
-    work.add_argument("--dry-run", action="store_true", help="predict documents, tokens, bytes and time from a sample")
-    work.add_argument("--no-space-check", action="store_true", help="do not look at the free disk first")
+    work.add_argument(
+        "--dry-run", action="store_true", help="only predict documents, tokens, bytes and time, from a sample"
+    )
+    work.add_argument("--no-space-check", action="store_true", help="skip the check for free disk space")
 
 
 def run(options: argparse.Namespace) -> int:

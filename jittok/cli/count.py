@@ -14,7 +14,7 @@ from jittok.display.terminal import one_name
 HELP = "Count the tokens of texts."
 EXAMPLES = """# a text
 jittok count --vocab gpt-2 "Hello, world"
-# each file of a folder, and all together
+# each file of a folder, and the total
 jittok count --vocab tokenizer.json docs/
 # each line of standard input
 jittok count --vocab gpt-2 --lines --each < prompts.txt"""
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_vocab(parser)
     add_texts(parser)
     group(parser, "output").add_argument(
-        "--each", action="store_true", help="print the count of each document, not of each file"
+        "--each", action="store_true", help="print one count per document, not per file"
     )
 
 

@@ -15,10 +15,10 @@ from jittok.errors import InvalidToken
 
 ID = re.compile(rb"0|[1-9][0-9]{0,18}")
 """int() would take 1_000 and +7 too, and the two halves of 1,000 are no ids."""
-HELP = "Turn token ids into text; texts of several rows are separated by a newline."
+HELP = "Decode token ids to text; the texts of several rows are separated by a newline."
 EXAMPLES = """# ids
 jittok decode --vocab gpt-2 15496 11 995
-# rows of ids, one a line
+# rows of ids, one per line
 jittok encode --vocab gpt-2 --ids --lines a.txt | jittok decode --vocab gpt-2"""
 
 
@@ -29,17 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="ID|FILE",
-        help="ids of one row; or files with rows of ids, one a line ([1, 2, 3], JSON with a field ids, or numbers), or "
-        "what encode --out wrote; - or nothing: standard input",
+        help="the ids of one row; or files with one row per line ([1, 2, 3], JSON with a field ids, or numbers); or "
+        "folders written by encode --out; - or nothing: standard input",
     )
     output = group(parser, "output")
-    output.add_argument("--remove-special", action="store_true", help="leave out a BOS at the start, an EOS at the end")
-    output.add_argument("--unparse-special", action="store_true", help="print the text of special tokens")
+    output.add_argument("--remove-special", action="store_true", help="drop a BOS at the start and an EOS at the end")
+    output.add_argument("--unparse-special", action="store_true", help="print special tokens as text")
     output.add_argument(
         "--no-clean",
         action="store_true",
-        help="keep spaces before ? ! . , and around apostrophes as the tokens have them; some vocabularies (GPT-2's, "
-        "BERT's) remove them when they decode",
+        help="keep spaces before ? ! . , and around apostrophes, which some vocabularies (GPT-2, BERT) remove when "
+        "decoding",
     )
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from jittok.corpus.stream import Read
     from jittok.tokenizer import Tokenizer
 
-HELP = "Turn texts into token ids."
-EXAMPLES = """# the ids of a text, a token a line
+HELP = "Encode texts to token ids."
+EXAMPLES = """# the ids of a text, one token per line
 jittok encode --vocab gpt-2 -p "Hello, world"
 # a list of ids for each line of a file
 jittok encode --vocab gpt-2 --ids --lines names.txt
@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_vocab(parser)
     add_texts(parser)
     output = group(parser, "output")
-    output.add_argument("--ids", action="store_true", help="print the ids of a document as one list, [1, 2, 3]")
-    output.add_argument("--show-count", action="store_true", help="print the number of all tokens at the end")
-    output.add_argument("--out", "-o", metavar="DIR", help="write DIR/ids.npy and DIR/offsets.npy instead")
+    output.add_argument("--ids", action="store_true", help="print the ids of each document as one list: [1, 2, 3]")
+    output.add_argument("--show-count", action="store_true", help="print the total number of tokens at the end")
+    output.add_argument("--out", "-o", metavar="DIR", help="write DIR/ids.npy and DIR/offsets.npy instead of printing")
     add_overwrite(parser)
 
 

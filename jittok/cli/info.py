@@ -19,10 +19,10 @@ from jittok.vocab.parting import partings
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-HELP = "Show the facts of a vocabulary and its known differences from the model's own tokenizer."
+HELP = "Show facts about a vocabulary, and where its ids are known to differ from the model's own tokenizer."
 EXAMPLES = """# a bundled vocabulary
 jittok info gpt-2
-# a model's own file: its steps, and whether kernels run them
+# a model's own file: its steps, and whether compiled kernels run them
 jittok info tokenizer.json"""
 FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
 KINDS = {"normal": 4, "unknown": 1, "control": 8, "user_defined": 16, "unused": 2, "byte": 32}
@@ -31,7 +31,7 @@ KINDS = {"normal": 4, "unknown": 1, "control": 8, "user_defined": 16, "unused": 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("file", nargs="?", metavar="FILE|NAME", help="the same as --vocab")
+    parser.add_argument("file", nargs="?", metavar="FILE|NAME", help="same as --vocab")
     add_vocab(parser, required=False)
 
 

@@ -40,10 +40,10 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],
         metavar="FILE",
-        help=".txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4: files, globs, directories, URLs; "
-        "a file of another name is plain text; - or nothing: standard input; a text in quotes that is no file",
+        help="files, globs, directories or URLs: .txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4"
+        " (other extensions: plain text); - or nothing: standard input; or a quoted text",
     )
-    group(parser, "reading").add_argument("-p", "--prompt", metavar="TEXT", help="this text in place of files")
+    group(parser, "reading").add_argument("-p", "--prompt", metavar="TEXT", help="use this text instead of files")
     add_reading(parser)
     add_special(parser)
     add_errors(parser)

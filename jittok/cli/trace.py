@@ -27,9 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_vocab(parser)
     parser.add_argument("text", nargs="?", default="-", metavar="TEXT", help="the text; - or nothing: standard input")
     reading = group(parser, "reading")
-    reading.add_argument("-f", "--file", metavar="FILE", help="a file in place of TEXT, of any kind that encode reads")
     reading.add_argument(
-        "--document", type=positive, metavar="N", help="this document of the file, from 1 (default: the only one)"
+        "-f", "--file", metavar="FILE", help="read the text from this file, in any format that encode reads"
+    )
+    reading.add_argument(
+        "--document",
+        type=positive,
+        metavar="N",
+        help="trace this document of the file, counted from 1 (default: the only one)",
     )
     add_reading(parser)
     add_special(parser)
@@ -37,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = group(parser, "output")
     output.add_argument(
         "--stage", action="append", choices=STAGES, metavar="STAGE",
-        help=f"only this stage (may be given again): {', '.join(STAGES)}",
+        help=f"show only this stage; repeatable: {', '.join(STAGES)}",
     )  # fmt: skip
-    output.add_argument("--all", action="store_true", help=f"all lines of a stage, not the first {LINES}")
+    output.add_argument("--all", action="store_true", help=f"show all lines of a stage, not just the first {LINES}")
     output.add_argument("--gdb", action="store_true", help="print a gdb script that shows the same steps in llama.cpp")
 
 

@@ -32,38 +32,41 @@ if TYPE_CHECKING:
 
 PAIR = "vocab.json"
 """Ends the name of a file that has merges.txt beside it."""
-HELP = "Learn a vocabulary from documents."
-EXAMPLES = """# a vocabulary of your own, and its tokens
+HELP = "Train a vocabulary on documents."
+EXAMPLES = """# train a vocabulary, and use it
 jittok train data/ --size 32000 --special '<|endoftext|>' --out my.gguf
 jittok encode --vocab my.gguf README.md
-# the same ids for other libraries
+# the same vocabulary for other libraries
 jittok train data/ --size 32000 --out my.gguf --out my.json --out my.tiktoken
-# the merges of Hugging Face's trainer
+# the merges that Hugging Face's trainer learns
 jittok train data/ --size 32000 --pre gpt-2 --like hf --out my.json
-# my-8000.gguf and others, by one training
+# several sizes from one run: my-8000.gguf, my-32000.gguf, ...
 jittok train data/ --sizes 8000,32000,128000 --out my.gguf
 # count once, train often
 jittok train data/ --save-words words.tsv
 jittok train --words words.tsv --size 50000 --out my.gguf
-# goes on after a crash
+# resume after a crash, with the same command
 jittok train data/ --size 50000 --memory 64M --work counting --out my.gguf"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument(
-        "inputs", nargs="*", metavar="INPUT", help="files, directories, globs, URLs, - as `jittok corpus` reads them"
+        "inputs", nargs="*", metavar="INPUT", help="documents, as for jittok corpus: files, globs, directories, URLs, -"
     )
     output = group(parser, "output")
-    output.add_argument("--size", type=positive, metavar="N", help="number of all ids: special tokens, bytes, merges")
-    output.add_argument("--sizes", type=sizes, metavar="N,N,...", help="several sizes from one training")
+    output.add_argument(
+        "--size", type=positive, metavar="N", help="vocabulary size: special tokens, bytes and merges together"
+    )
+    output.add_argument("--sizes", type=sizes, metavar="N,N,...", help="several vocabulary sizes from one run")
     output.add_argument(
         "--out",
         "-o",
         action="append",
         default=[],
         metavar="FILE",
-        help=".gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken, .model, .txt; may be given again",
+        help="output file: .gguf, .json (tokenizer.json), vocab.json (and merges.txt), .tiktoken, .model or .txt; "
+        "repeatable",
     )
     add_overwrite(parser)
     add_json(parser)
@@ -75,42 +78,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bpe: byte-level BPE (default); spm, unigram: sentencepiece's (.gguf, .model); wordpiece: BERT's (.gguf, "
         ".txt)",
     )
-    output.add_argument("--extend", metavar="VOCAB", help="add --size tokens after those of a GGUF or bundled name")
-    output.add_argument("--prune", metavar="VOCAB", help="that vocabulary without the tokens these documents never use")
-    rule = parser.add_argument_group("the vocabulary")
-    rule.add_argument(
-        "--pre", metavar="NAME", help="how words are cut: any tokenizer.ggml.pre (default: qwen2), or a tokenizer.json"
+    output.add_argument(
+        "--extend", metavar="VOCAB", help="add --size tokens to this vocabulary (a GGUF file or bundled name)"
     )
-    rule.add_argument("--pre-regex", metavar="PATTERN", help="a pattern of your own (not for .gguf)")
+    output.add_argument(
+        "--prune", metavar="VOCAB", help="remove the tokens that the documents never use from this vocabulary"
+    )
+    rule = parser.add_argument_group("vocabulary")
+    rule.add_argument(
+        "--pre", metavar="NAME", help="how text is split: any tokenizer.ggml.pre (default: qwen2), or a tokenizer.json"
+    )
+    rule.add_argument("--pre-regex", metavar="PATTERN", help="regex that splits text instead (not for .gguf)")
     rule.add_argument(
         "--like", choices=("jittok", "hf"), default="jittok", metavar="jittok|hf",
-        help="hf: the merges of Hugging Face's BpeTrainer",
+        help="hf: learn the merges of Hugging Face's BpeTrainer (default: jittok)",
     )  # fmt: skip
+    rule.add_argument("--special", action="append", default=[], metavar="TEXT", help="special token; repeatable")
+    for role, what in (
+        ("bos", "the beginning of a text"),
+        ("eos", "the end of a text"),
+        ("pad", "padding"),
+        ("unk", "unknown text"),
+    ):
+        rule.add_argument(f"--{role}", metavar="TEXT", help=f"special token for {what}")
     rule.add_argument(
-        "--special", action="append", default=[], metavar="TEXT", help="a special token; may be given again"
-    )
-    for role, what in (("bos", "begins"), ("eos", "ends"), ("pad", "fills up"), ("unk", "stands for unknown")):
-        rule.add_argument(f"--{role}", metavar="TEXT", help=f"the special token that {what} texts")
-    rule.add_argument(
-        "--min-frequency", type=int, default=0, metavar="N", help="do not merge a pair that occurs less often"
+        "--min-frequency", type=int, default=0, metavar="N", help="do not merge pairs that occur less often"
     )
     rule.add_argument(
         "--alphabet", choices=("bytes", "seen"), default="bytes", metavar="bytes|seen",
-        help="all 256 bytes, or those that occur",
+        help="all 256 bytes (default), or only those that occur",
     )  # fmt: skip
-    rule.add_argument("--max-token-length", type=positive, metavar="N", help="bytes of the longest token")
-    rule.add_argument("--limit-alphabet", type=positive, metavar="N", help="keep the most frequent bytes")
+    rule.add_argument("--max-token-length", type=positive, metavar="N", help="longest token, in bytes")
+    rule.add_argument("--limit-alphabet", type=positive, metavar="N", help="keep only the N most frequent bytes")
     rule.add_argument(
         "--superbpe", type=positive, metavar="N",
-        help="after N ids also tokens of several words; llama.cpp's pre superbpe (reads the documents twice)",
+        help="after N tokens, also learn tokens of several words, for llama.cpp's superbpe pre-tokenizer (reads the "
+        "documents twice)",
     )  # fmt: skip
     rule.add_argument(
         "--normalization", default="identity", metavar="NAME",
-        help="of --model spm and unigram: identity, nmt_nfkc (sentencepiece's default), nfkc, nmt_nfkc_cf, nfkc_cf",
+        help="for --model spm and unigram: identity (default), nmt_nfkc (sentencepiece's default), nfkc, nmt_nfkc_cf, "
+        "nfkc_cf",
     )  # fmt: skip
     rule.add_argument(
         "--slices", type=positive, default=16, metavar="N",
-        help="of --model unigram: sentencepiece's num_threads, which its last digits depend on",
+        help="for --model unigram: sentencepiece's num_threads, which affects the last digits of scores (default: 16)",
     )  # fmt: skip
     rule.add_argument("--name", default="", help="general.name of the GGUF")
     counting = parser.add_argument_group("counting")
@@ -119,48 +131,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="counted words in place of documents; may be given again",
+        help="train on counted words instead of documents; repeatable",
     )
-    counting.add_argument("--save-words", metavar="FILE", help="write the counted words")
+    counting.add_argument("--save-words", metavar="FILE", help="write the counted words to this file")
     counting.add_argument(
         "--weight",
         type=weight,
         action="append",
         default=[],
         metavar="GLOB=X",
-        help="words of matching files count X times",
+        help="count the words of matching files X times; repeatable",
     )
     counting.add_argument(
         "--by",
         choices=("occurrences", "documents"),
         default="occurrences",
         metavar="UNIT",
-        help="occurrences (default), or documents: a word counts once in each, so that pasted texts make no tokens",
+        help="occurrences (default), or documents: count a word once per document, so that pasted text makes no tokens",
     )
     counting.add_argument(
         "--sample",
         type=float,
         default=1.0,
         metavar="SHARE",
-        help="count only this share of the documents, such as 0.1, chosen by their content",
+        help="count only this share of the documents, such as 0.1, chosen by their content and --seed",
     )
-    counting.add_argument("--seed", type=int, default=0, help="another seed chooses other documents")
+    counting.add_argument("--seed", type=int, default=0, help="seed of the choice of documents")
     add_reading(parser)
     add_on_error(parser)
-    looking = parser.add_argument_group("looking")
-    looking.add_argument("--trace", metavar="FILE", help="every merge with its counts, as JSON Lines")
+    looking = parser.add_argument_group("inspection")
+    looking.add_argument("--trace", metavar="FILE", help="write every merge with its counts, as JSON Lines")
     looking.add_argument(
         "--explain",
         action="append",
         default=[],
         metavar="TOKEN",
-        help="print how a token was made, and from which words",
+        help="print how this token was made, and from which words; repeatable",
     )
-    looking.add_argument("--held-out", metavar="FILE", help="print bytes per token on these texts, for each size")
+    looking.add_argument("--held-out", metavar="FILE", help="print the bytes per token on these texts, for each size")
     add_threads(parser, "work")
     work = group(parser, "work")
-    work.add_argument("--memory", metavar="N", help="of counting, such as 64M; the result is the same for any")
-    work.add_argument("--work", metavar="DIR", help="keep counts here, and go on from them after a crash")
+    work.add_argument("--memory", metavar="N", help="memory for counting, such as 64M; does not change the result")
+    work.add_argument("--work", metavar="DIR", help="keep counts in this folder, and resume from them after a crash")
 
 
 def run(options: argparse.Namespace) -> int:

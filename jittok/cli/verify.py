@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from jittok.cli.common import add_threads, add_vocab, group, open_vocab, tell, write
 
-HELP = "Check the files of a corpus and tokenize a sample of it again, a little of each shard by the plain reference."
-EXAMPLES = """# the files, and a sample of documents tokenized again
+HELP = "Verify a corpus: check its files, and re-tokenize a sample of each shard with the reference implementation."
+EXAMPLES = """# check the files, and re-tokenize a sample of the documents
 jittok verify shards --vocab gpt-2
-# the files alone, where the inputs are gone
+# check the files only, if the inputs are gone
 jittok verify shards --vocab gpt-2 --hashes-only"""
 if TYPE_CHECKING:
     from jittok.corpus.verifier import Report
@@ -24,10 +24,12 @@ SHOWN = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add_vocab(parser, required=False)
-    parser.add_argument("folder", metavar="DIR", help="a folder that jittok corpus wrote")
+    parser.add_argument("folder", metavar="DIR", help="folder written by jittok corpus")
     checks = group(parser, "checks")
-    checks.add_argument("--all", action="store_true", help="tokenize everything again, and hash the inputs too")
-    checks.add_argument("--hashes-only", action="store_true", help="only the files; the inputs need not be there")
+    checks.add_argument("--all", action="store_true", help="re-tokenize everything, and hash the inputs too")
+    checks.add_argument(
+        "--hashes-only", action="store_true", help="check only the hashes of the files; the inputs are not needed"
+    )
     add_threads(parser, "checks")
 
 
