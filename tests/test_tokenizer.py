@@ -158,7 +158,7 @@ def test_a_failing_text_comes_before_an_unreadable_one(holes: Tokenizer) -> None
 
 def test_a_needed_id_that_is_missing_fails(vocab_of: Callable[..., Any]) -> None:
     tok = Tokenizer(vocab_of([b"<0x%02X>" % b for b in range(256)], [BYTE] * 256, add_bos=True))
-    with pytest.raises(EncodingFailed, match="bos_token_id, which add_special needs"):
+    with pytest.raises(EncodingFailed, match="bos_token_id, needed to add special tokens"):
         tok.encode("a", add_special=True)
     assert tok.encode("a").tolist() == [97]
 

@@ -253,4 +253,4 @@ class Aligner:
 def _same(same: bool, fragment: int) -> None:
     """AssertionError unless the ids that were walked are those that the text was encoded to."""
     if not same:
-        raise AssertionError(f"the ids of fragment {fragment} are not those that its text stands for")
+        raise AssertionError(f"fragment {fragment}: alignment gives other ids than encoding; please report it")

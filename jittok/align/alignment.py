@@ -57,7 +57,7 @@ class Alignment:
         TypeError where the text is not a str.
         """
         if not isinstance(self.text, str):
-            raise TypeError(f"char_spans: found {type(self.text).__name__} for a text, expected str")
+            raise TypeError(f"char_spans: found a text of type {type(self.text).__name__}, expected str")
         if self.text.isascii():
             return self.spans
         raw = np.frombuffer(self._raw, np.uint8)
@@ -67,7 +67,7 @@ class Alignment:
     @property
     def _raw(self) -> bytes:
         if self.text is None:
-            raise ValueError("rows of a batch do not keep their text: slice your own, text[start:stop]")
+            raise ValueError("a row of a batch does not keep its text: slice your own, text[start:stop]")
         return self.text.encode("utf-8", "surrogatepass") if isinstance(self.text, str) else self.text
 
     def __len__(self) -> int:

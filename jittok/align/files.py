@@ -58,7 +58,7 @@ class FileAligner:
             found = aligned(self.pipeline, raw, self.add_special, self.parse_special)
             if [token.id for token in found] != ids[begin:end].tolist():
                 raise AssertionError(
-                    f"document {document}: kernels give other ids than the plain way, please report it"
+                    f"document {document}: the reference gives other ids than the kernels; please report it"
                 )
             spans[begin:end] = [(token.start, token.stop) for token in found] or np.empty((0, 2))
         spans.flags.writeable = False

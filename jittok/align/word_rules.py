@@ -61,11 +61,11 @@ def word_rules(vocab: Vocab) -> WordRules:
     kinds = np.full(256, ODD, np.uint8)
     kinds[:0x80] = np.array([LETTER, PLAIN_BLANK, ODD, PLAIN_ALONE])[full[:0x80] >> KIND]
     if (lengths[:0x80] != 1).any():
-        raise AssertionError("ASCII does not stay ASCII")
+        raise AssertionError("normal_table: some ASCII character maps to a character beyond ASCII")
     if not np.array_equal(kinds, [_plain_kind(byte) for byte in range(256)]):
-        raise AssertionError("ASCII is of other kinds than `find_words` knows")
+        raise AssertionError("normal_table: the kinds of ASCII characters differ from those in `_plain_kind`")
     if np.flatnonzero(image == SPACE_MARK_CODE).tolist() != [SPACE_MARK_CODE]:
-        raise AssertionError("U+2581 comes from other characters")
+        raise AssertionError("normal_table: some other character maps to U+2581")
     steps, plain = _steps(vocab)
     fact_pages, blocks = shared_rows(facts.reshape(PAGES, -1))
     unknown = vocab.tokens[vocab.unk_id] if vocab.unk_id >= 0 else b""

@@ -1,1 +1,3 @@
-"""One file or package a vocabulary type: its arrays, how they are compiled, its kernels."""
+"""The vocabulary types, one module or package each: `compile_pipeline` turns a tokenizer into flat arrays, and the
+kernel `encode_fragments` turns text into ids with them. `kinds` holds what is known of a type without its kernels.
+"""

@@ -1,8 +1,8 @@
-"""What the package asks of a vocabulary type, and the answer of each type: one class a type.
+"""The interface of a vocabulary type, and one class per type that implements it.
 
-A type has two parts. The class here is light: it knows the `Vocab` alone, so that loading, decoding and the facts of a
-vocabulary import no kernel. The module that it names (`module`) has the arrays and kernels, see `Model`; it is imported
-when the first text is encoded. What encodes, decodes and aligns asks `kind_of(vocab)` and compares no names of types.
+A type has two parts. The class here needs the `Vocab` only, so that loading and decoding import no kernels. The module
+named by `module` holds the arrays and kernels (see `Model`) and is imported when the first text is encoded. Encoders,
+decoders and aligners call `kind_of(vocab)` and never compare names of types.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from jittok.pipeline import Pipeline
 from jittok.vocab.vocab import NO_TOKEN, Vocab
 
 AS_IS, SPACED, BYTE_LEVEL = 0, 1, 2
-"""How texts of tokens become pieces: as they are; U+2581 is a space; each character stands for a byte."""
+"""How a token's text becomes its piece: unchanged; with a space for each U+2581; with a byte for each character."""
 Wanted = tuple[bool, str, int]
-"""Whether an id is around a text, the name of its key, the id."""
+"""(whether an id is added to a text, the name of its metadata key, the id)."""
 
 
 class Alignment(NamedTuple):
-    """Which of the ways in `jittok.align` finds the spans of this type's ids."""
+    """How `jittok.align` finds the spans of this type's ids."""
 
-    lengths: str  # how long tokens are: "symbols", "scored", "unescaped", "texts", "texts only", "keys only"
-    walk: str  # how fragments are walked whose lengths do not tell: "rewritten", "words", "unigram", "literal"
-    rewriting: str = ""  # what "rewritten" undoes: "bpe", "spm", "plamo2", "plamo3", "rwkv"
-    literal: str = ""  # what encodes once more in Python, at the end: "bpe", "spm", "chunks"
-    prefix: bool = False  # a text may begin with a space that was put before
-    well_formed: bool = False  # bytes that are invalid UTF-8 become something else
-    drops_mark: bool = False  # a byte order mark before is dropped
-    unknown: int = 0  # bytes that id -1 stands for
+    lengths: str  # where token lengths come from: "symbols", "scored", "unescaped", "texts", "texts only", "keys only"
+    walk: str  # for fragments that lengths do not decide: "rewritten", "words", "unigram", "literal"
+    rewriting: str = ""  # the rewriting that "rewritten" undoes: "bpe", "spm", "plamo2", "plamo3", "rwkv"
+    literal: str = ""  # the last fallback, which encodes again in Python: "bpe", "spm", "chunks"
+    prefix: bool = False  # the encoder may put a space before a text
+    well_formed: bool = False  # the encoder replaces invalid UTF-8
+    drops_mark: bool = False  # the encoder drops a byte order mark at the start
+    unknown: int = 0  # bytes that id -1 covers
 
 
 class Model(Protocol):
-    """The module of a type's arrays and kernels. A model may also have `regrow`, `may_part`, `for_much_text`,
+    """The module that holds a type's arrays and kernels. It may also define `regrow`, `may_part`, `for_much_text`,
     `with_chain`, `ODD_TEXT` (see `jittok.encode.encoder`) and, with `Kind.own_pieces`, `pieces(vocab)`."""
 
     IDS_PER_BYTE: int
 
     def compile_pipeline(self, pipeline: Pipeline) -> Any:
-        """Read-only flat arrays, of the steps and the model alone."""
+        """Read-only flat arrays that depend on the pipeline's steps and model only."""
 
     def make_work(self, arrays: Any, longest: int) -> Any:
         """Scratch for fragments of up to `longest` bytes."""
@@ -52,43 +52,44 @@ class Model(Protocol):
 
 
 class Kind(Protocol):
-    """What a vocabulary type says of itself without its kernels."""
+    """The facts of a vocabulary type that need no kernels."""
 
     name: str  # Vocab.type
-    module: str  # of its `Model`; "" if it cannot encode
+    module: str  # import path of its `Model`; "" if it cannot encode
     alignment: Alignment
-    own_pieces: bool  # its module says what tokens print: `pieces(vocab)` gives them and their ends
-    strict_bytes: bool  # a byte token prints its byte only if it is written <0xXX>
+    own_pieces: bool  # `pieces(vocab)` of its module returns what tokens print, and their offsets
+    strict_bytes: bool  # a byte token prints its byte only if its text is <0xXX>
 
     def around(self, vocab: Vocab) -> tuple[Wanted, Wanted]:
-        """What `add_special` puts before and after a text."""
+        """The ids that `add_special` adds before and after a text."""
 
     def spelling(self, vocab: Vocab) -> int:
-        """How texts of tokens become pieces: AS_IS, SPACED or BYTE_LEVEL."""
+        """How a token's text becomes its piece: AS_IS, SPACED or BYTE_LEVEL."""
 
     def newline_id(self, vocab: Vocab, encoder: Any) -> int:
         """The id of a newline, or NO_TOKEN."""
 
 
 class Plain:
-    """What most types say."""
+    """The defaults, which most types share."""
 
     name, module = "", ""
     alignment = Alignment("texts only", "literal")
     own_pieces = strict_bytes = False
 
     def around(self, vocab: Vocab) -> tuple[Wanted, Wanted]:
-        """Nothing, whatever the file's flags say."""
+        """No ids, whatever the file's flags are."""
         return (False, "bos", vocab.bos_id), (False, "eos", vocab.eos_id)
 
     def spelling(self, vocab: Vocab) -> int:  # noqa: ARG002  other types look at it
-        """U+2581 is a space."""
+        """U+2581 becomes a space."""
         return SPACED
 
     def newline_id(self, vocab: Vocab, encoder: Any) -> int:
         """The first id of an encoded newline. Source: llama.cpp, `linefeed_id` in `llama_vocab::impl::load`.
 
-        It is found while loading, before the file's special ids are known: with the type's defaults, nothing cut out.
+        llama.cpp determines it while loading, before it reads the file's special ids. So it is encoded with the type's
+        default ids and without special tokens.
         """
         bare = vocab._replace(
             unk_id=vocab.default_unk_id,
@@ -103,15 +104,15 @@ class Plain:
         return int(ids[0]) if ids.size else vocab.default_pad_id
 
     def changes(self, vocab: Vocab) -> bool:
-        """Whether what is known only after loading can change the ids of a text."""
+        """Whether facts that llama.cpp learns after this point of loading can change the ids of a text."""
         return vocab.unk_id != vocab.default_unk_id
 
 
 class Flagged(Plain):
-    """BOS and EOS are around a text where the flags say so."""
+    """Types that add BOS and EOS where the file's flags are set."""
 
     def around(self, vocab: Vocab) -> tuple[Wanted, Wanted]:
-        """BOS and EOS by the flags, if the release of llama.cpp obeys them."""
+        """BOS and EOS as flagged, if the release of llama.cpp reads the flags for this type."""
         bos, eos = vocab.adds_around and vocab.add_bos, vocab.adds_around and vocab.add_eos
         return (bool(bos), "bos", vocab.bos_id), (bool(eos), "eos", vocab.eos_id)
 
@@ -123,22 +124,22 @@ class Spm(Flagged):
     alignment = Alignment("scored", "rewritten", "spm", "spm", prefix=True, well_formed=True)
 
     def newline_id(self, vocab: Vocab, encoder: Any) -> int:  # noqa: ARG002  the vocabulary says it
-        """The byte token, else the token of that text, else padding."""
+        """The byte token <0x0A>, else the token whose text is a newline, else the padding token."""
         return vocab.ids.get(b"<0x0A>", vocab.ids.get(b"\n", vocab.default_pad_id))
 
 
 class Bpe(Flagged):
-    """BPE with words cut by a pre-tokenizer."""
+    """BPE over the pre-tokens of a pre-tokenizer."""
 
     name, module = "bpe", "jittok.models.bpe"
     alignment = Alignment("symbols", "rewritten", "bpe", "bpe", well_formed=True)
 
     def spelling(self, vocab: Vocab) -> int:
-        """In the alphabet of bytes, or as in SPM."""
+        """Byte-level, or as in SPM."""
         return SPACED if vocab.escape_whitespaces else BYTE_LEVEL
 
     def changes(self, vocab: Vocab) -> bool:  # noqa: ARG002
-        """Never: no unknown token comes of a text."""
+        """Never: BPE gives no text an unknown token."""
         return False
 
 
@@ -149,11 +150,11 @@ class Wpm(Plain):
     alignment = Alignment("keys only", "words")
 
     def around(self, vocab: Vocab) -> tuple[Wanted, Wanted]:
-        """CLS and SEP in any case."""
+        """CLS and SEP always."""
         return (True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id)
 
     def newline_id(self, vocab: Vocab, encoder: Any) -> int:  # noqa: ARG002  the vocabulary says it
-        """Padding."""
+        """The padding token."""
         return vocab.default_pad_id
 
 
@@ -164,7 +165,7 @@ class Ugm(Flagged):
     alignment = Alignment("texts only", "unigram")
 
     def changes(self, vocab: Vocab) -> bool:
-        """Attributes count as well: they say which tokens a text can become."""
+        """True for changed attributes as well: they decide which tokens a text can become."""
         return super().changes(vocab) or not np.array_equal(vocab.attributes, vocab.file_attributes)
 
 
@@ -175,19 +176,19 @@ class Unigram(Plain):
 
 
 class WordPieces(Plain):
-    """WordPiece of files other than GGUF, over words that were cut before; no vocabulary has this type."""
+    """WordPiece of files other than GGUF, for one pre-token at a time; no vocabulary has this type."""
 
     name, module = "wpm words", "jittok.models.wpm.words"
 
 
 class UnigramWords(Plain):
-    """Unigram in the same way."""
+    """Unigram of files other than GGUF, for one pre-token at a time; no vocabulary has this type."""
 
     name, module = "unigram words", "jittok.models.ugm.words"
 
 
 class Rwkv(Plain):
-    """RWKV: texts of tokens are written with escapes."""
+    """RWKV, whose vocabulary writes token texts with escapes."""
 
     name, module = "rwkv", "jittok.models.rwkv"
     alignment = Alignment("unescaped", "rewritten", "rwkv", "bpe", unknown=1)
@@ -202,19 +203,19 @@ class Plamo2(Flagged):
     strict_bytes = True
 
     def spelling(self, vocab: Vocab) -> int:  # noqa: ARG002  other types look at it
-        """As they are."""
+        """Unchanged."""
         return AS_IS
 
 
 class Plamo3(Plamo2):
-    """PLaMo-3: as PLaMo-2, in parts that the text is cut into first."""
+    """PLaMo-3: PLaMo-2 over segments that the text is split into first."""
 
     name = "plamo3"
     alignment = Alignment("texts", "rewritten", "plamo3", "bpe", well_formed=True)
 
 
 class Test(Plain):
-    """llama.cpp's type for its own tests: ids are hashes, and tokens print their numbers."""
+    """llama.cpp's type for its own tests: ids are hashes, and tokens print their ids."""
 
     name, module = "test", "jittok.models.test_model"
     alignment = Alignment("texts only", "literal", literal="chunks")
@@ -236,7 +237,7 @@ KINDS: dict[str, Kind] = {}
 
 
 def register(kind: Kind) -> None:
-    """Make a type known. A later one of the same name takes its place."""
+    """Add a type, or replace the one of the same name."""
     KINDS[kind.name] = kind
 
 
@@ -258,20 +259,20 @@ for _kind in (
 
 
 def kind_of(vocab: Vocab) -> Kind:
-    """The type of a vocabulary. KeyError for one that no one has registered."""
+    """The type of a vocabulary. KeyError if it is not registered."""
     return KINDS[vocab.type]
 
 
 def around(vocab: Vocab) -> tuple[int, int]:
-    """The ids before and after a document with `add_special`, NO_TOKEN for none.
+    """The ids that `add_special` adds before and after a document, NO_TOKEN for none.
 
-    Raises EncodingFailed when the one needed is not in the vocabulary (llama.cpp aborts). Source: llama.cpp,
+    Raises EncodingFailed if the vocabulary lacks a needed one, where llama.cpp aborts. Source: llama.cpp,
     `llama_vocab::impl::tokenize`.
     """
     wanted = kind_of(vocab).around(vocab)
     for needed, name, token in wanted:
         if needed and token == NO_TOKEN:
-            expected = f"a vocabulary with tokenizer.ggml.{name}_token_id, which add_special needs"
+            expected = f"a vocabulary with tokenizer.ggml.{name}_token_id, needed to add special tokens"
             raise EncodingFailed(0, 0, vocab, expected)
     before, after = (token if needed else NO_TOKEN for needed, _, token in wanted)
     return before, after

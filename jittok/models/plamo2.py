@@ -1,11 +1,11 @@
 """PLaMo-2 and 3: the cheapest segmentation into tokens and unknown code points, found from the end of the text.
 
-PLaMo-3 cuts the text first (`splitters.plamo3`) and searches each part for itself.
+PLaMo-3 splits the text first (`splitters.plamo3`) and segments each part separately.
 
 llama.cpp's `llm_tokenizer_plamo2` has a table of all suffixes of tokens (by code points). For each suffix it lists the
-prefixes that are in the table too, longest first. Read backwards, this is the automaton of Aho and Corasick (1975) over
-the reversed texts. A suffix is a node of the trie of reversed tokens. Its rows are the node and its chain of failure
-links. The last row (one unknown code point) is the root. The rows are the same in the same order, so ids are the same.
+prefixes that are in the table too, longest first. Read backwards, this is the Aho-Corasick automaton (1975) of the
+reversed texts: a suffix is a node in the trie of reversed tokens, and its rows are the node and its chain of failure
+links. The last row (one unknown code point) is the root. The rows are the same in the same order, so the ids are too.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from jittok.structures.utf8 import decode, encoded_byte, encoded_length
 BYTE = 32
 """llama.cpp's attribute bit of byte tokens."""
 UNKNOWN, INVALID = -10_000_000, -20_000_000
-"""Scores in units of 1 / SCALE: of an unknown code point; a row at or below INVALID is never taken."""
+"""Scores in units of 1 / SCALE: that of an unknown code point; a row at or below INVALID is never used."""
 SCALE = 10_000.0
 BYTE_ORDER_MARK = 0xFEFF
 FAR = 1 << 60
 KEY = "tokenizer.ggml.tokens"
 IDS_PER_BYTE = 1
-"""Usually enough. The proved room is ROOM_PER_BYTE."""
+"""Usually enough; the proved bound is ROOM_PER_BYTE."""
 ROOM_PER_BYTE = 3
 """A bad byte becomes the three byte tokens of U+FFFD."""
 
 
 class Arrays(NamedTuple):
-    """The automaton. Slots that are no node, or lie inside a code point, have depth 0 and are never come to."""
+    """The automaton. Slots that are no node, or are inside a code point, have depth 0 and are never reached."""
 
-    trie: DoubleArray  # tokens, code points in reverse order, each as its UTF-8 -> id
+    trie: DoubleArray  # tokens with their code points in reverse order, each in UTF-8 -> id
     fails: I32  # [slots] node of the longest proper suffix (of the reversed text) that is a node
     links: I32  # [slots] the first node on the chain of `fails` whose score is above INVALID; the root's is the root
-    depths: I32  # [slots] code points; 1 for the root, which stands for one unknown code point
+    depths: I32  # [slots] code points; 1 for the root, which means one unknown code point
     scores: I32  # [slots] in 1 / SCALE; INVALID for a suffix that is no token, UNKNOWN for the root
     byte_ids: I32  # [256] id of <0xHH>
     in_segments: int  # 1: PLaMo-3
@@ -65,9 +65,9 @@ class Arrays(NamedTuple):
 class Work(NamedTuple):
     """Scratch memory of one thread."""
 
-    codes: OutI32  # [longest + 1] code points; after the search the node of the best piece that starts here
-    costs: OutI64  # [power of two, more than any piece is long] of the text from a place on, at its lowest bits
-    cuts: OutU8  # [longest + 1] PLaMo-3: where parts begin
+    codes: OutI32  # [longest + 1] code points; after the search the node of the best token that starts here
+    costs: OutI64  # [power of two above the longest token] ring: cost of the text from an offset on, at its low bits
+    cuts: OutU8  # [longest + 1] PLaMo-3: where segments begin
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays:
@@ -117,7 +117,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
 
 
 def fixed_scores(scores: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Scores in 1 / SCALE, halves away from zero; INVALID or less for what cannot be one."""
+    """Scores in units of 1 / SCALE, halves rounded away from zero; INVALID or less for unusable ones."""
     exact = np.where(np.isfinite(scores), scores, 0.0).astype(np.float64) * SCALE
     size = np.abs(exact)
     whole = np.floor(size)
@@ -127,7 +127,7 @@ def fixed_scores(scores: NDArray[np.float32]) -> NDArray[np.int32]:
 
 
 def _byte_ids(pipeline: Pipeline, attributes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Ids of <0x00> .. <0xFF>; the last of equal ones. An id of 0 counts as missing, as in llama.cpp."""
+    """Ids of <0x00> .. <0xFF>; of duplicates the last. An id of 0 counts as missing, as in llama.cpp."""
     found = np.zeros(256, np.int32)
     for token in np.flatnonzero(attributes & BYTE).tolist():
         text = pipeline.model_bytes[pipeline.model_offsets[token] : pipeline.model_offsets[token + 1]].tobytes()
@@ -136,7 +136,7 @@ def _byte_ids(pipeline: Pipeline, attributes: NDArray[np.int32]) -> NDArray[np.i
     if not found.all():
         missing = f"<0x{int(np.argmin(found != 0)):02X}>"
         raise MalformedVocab(
-            pipeline.source, KEY, InWords(f"no byte token {missing} above id 0"), "a token for each byte"
+            pipeline.source, KEY, InWords(f"no byte token {missing} with an id above 0"), "a token for each byte"
         )
     return frozen(found, np.int32)
 
@@ -156,7 +156,7 @@ def make_work(arrays: Arrays, longest: int) -> Work:
 
 @kernel
 def reverse_texts(data: U8, offsets: I64, out: OutU8) -> int:
-    """Each text with its code points in reverse order; -1, or the first text that is invalid UTF-8.
+    """Write each text with its code points in reverse order; returns -1, or the first text that is invalid UTF-8.
 
     data, out: uint8[bytes], offsets: int64[texts + 1]
     """
@@ -165,7 +165,7 @@ def reverse_texts(data: U8, offsets: I64, out: OutU8) -> int:
         at = stop
         while i < stop:
             code, length = decode(data, i, stop, 1)
-            if length != encoded_length(code):  # a bad byte
+            if length != encoded_length(code):  # invalid UTF-8
                 return text
             at -= length
             for k in range(length):
@@ -189,7 +189,7 @@ def link_nodes(
     """Failure links, depths and scores of all nodes, level by level, a code point of every text at a time.
 
     texts, offsets: the reversed texts; scores: int32[texts]
-    cursors: int64[3 * texts] scratch: texts that have code points left, the node and the place each has come to
+    cursors: int64[3 * texts] scratch: texts that have code points left, with the node and the offset each has reached
     fails, links, depths: int32[slots] zeroed, node_scores: int32[slots] INVALID; see Arrays
 
     Returns the longest text in code points. Linear in bytes.
@@ -209,7 +209,7 @@ def link_nodes(
             code, length = decode(texts, i, stop, 1)
             i += length
             below = step(units, node, code)
-            if depths[below] == 0:  # its links lie on levels before this one, which are done
+            if depths[below] == 0:  # its links lead to earlier levels, which are done
                 depths[below] = depth
                 fail = _failure(units, fails, node, code)
                 fails[below] = fail
@@ -267,7 +267,7 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: code points times tokens that can start at one."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Time: code points times the tokens that match at one."""
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:
@@ -340,7 +340,7 @@ def encode_part(arrays: Arrays, work: Work, begin: int, stop: int, ids: OutI32, 
 
 
 class _PathWindow(NamedTuple):
-    """What the search for the cheapest path reads and writes, as windows."""
+    """The arrays that the search for the cheapest path reads and writes, as windows."""
 
     units: Window
     fails: Window
@@ -353,17 +353,17 @@ class _PathWindow(NamedTuple):
 
 @helper
 def find_pieces(arrays: Arrays, work: Work, begin: int, stop: int) -> None:
-    """For the code points begin .. stop - 1, from the last to the first: write in the place of each the node of the
-    best piece there, or -1 - the code point where it is unknown.
+    """Overwrite the code points begin .. stop - 1, from the last to the first: each becomes the node of the best token
+    that starts there, or -1 - the code point where it is unknown.
 
-    `node` stands for the longest string of the set that the rest of the text begins with, so every piece on its chain
-    lies inside the text. A token whose score is exactly UNKNOWN ends both searches early, as in llama.cpp's table.
+    `node` is the longest string of the automaton that is a prefix of the rest of the text, so every token on its chain
+    ends inside the text. A token whose score is exactly UNKNOWN ends both searches early, as in llama.cpp's table.
     """
     w = _PathWindow(
         window(arrays.trie.units), window(arrays.fails), window(arrays.links), window(arrays.depths),
         window(arrays.scores), window(work.codes), window(work.costs),
     )  # fmt: skip
-    recent = work.costs.size - 1  # a place in `costs` is that of all places so far apart: no piece reaches to the next
+    recent = work.costs.size - 1  # offsets this far apart share an entry of `costs`; no token is that long
     put_i64(w.costs, stop & recent, 0)
     node = ROOT
     for i in range(stop - 1, begin - 1, -1):

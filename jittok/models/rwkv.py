@@ -1,6 +1,6 @@
 """RWKV: the longest token that matches, over token texts whose escapes are undone first.
 
-llama.cpp's `llm_tokenizer_rwkv_session`. No normalization; a byte that no token begins with is one unknown token.
+llama.cpp's `llm_tokenizer_rwkv_session`. Nothing is normalized; a byte that no token begins with is one unknown token.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab.vocab import Vocab
 
 IDS_PER_BYTE = 1
-"""Proved: every id takes a byte at least."""
+"""Proved: every id covers at least one byte."""
 BACKSLASH, X = ord("\\"), ord("x")
 
 
 class Arrays(NamedTuple):
     """A compiled RWKV vocabulary."""
 
-    trie: DoubleArray  # unescaped token bytes -> id; of equal ones the largest id
+    trie: DoubleArray  # unescaped token bytes -> id; of duplicates the largest id
     unk_id: int  # may be -1, and is then emitted as -1
-    long: LongKeys  # the long tokens once more
+    long: LongKeys  # the long tokens again, for linear time
 
 
 class Work(NamedTuple):
     """Memory of one thread for fragments of up to `longest` bytes."""
 
-    found: OutI32  # [longest] what long tokens begin at each place; none where there are no long tokens
+    found: OutI32  # [longest] which long token begins at each offset; empty where there are no long tokens
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
-    """Flat arrays of a GGUF of type "rwkv", and of RWKV's own list; None for any other file, and for a list without a
-    token for each byte."""
+    """Flat arrays of a GGUF of type "rwkv" or of RWKV's own list; None for any other file, and for a list that lacks a
+    token for some byte."""
     if isinstance(pipeline.model, LongestEscaped):
         data, offsets = _unescaped(pipeline.model_bytes, pipeline.model_offsets)
         return _arrays(data, offsets, pipeline.model.unknown)
@@ -67,15 +67,15 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def _arrays(data: NDArray[np.uint8], offsets: NDArray[np.int64], unknown: int) -> Arrays:
-    """Of equal texts the last counts."""
+    """The arrays of these token texts; of duplicates the last is used."""
     trie = build_double_array(data, offsets, np.arange(offsets.size - 1, dtype=np.int32))
     long = np.flatnonzero(np.diff(offsets) > LONG).tolist()
     return Arrays(trie, unknown, long_keys({data[offsets[k] : offsets[k + 1]].tobytes(): k for k in long}))
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut before a space between ASCII letters. It may where no token holds a letter in
-    front of a space: then a token ends there, whatever begins before it."""
+    """Whether a text may be cut before a space between ASCII letters. It may if no token contains a letter followed by
+    a space: then a token ends there, wherever it begins."""
     units = arrays.trie.units.reshape(-1, UNIT)
     parent = units[:, PARENT]
     nodes = np.flatnonzero(parent >= 0)
@@ -86,12 +86,12 @@ def may_part(arrays: Arrays, _size: int) -> bool:
 
 
 def make_work(arrays: Arrays, longest: int) -> Work:
-    """Memory for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
+    """Memory for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
     return Work(scratch(longest if arrays.long.count else 0, np.int32))
 
 
 def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(texts of all tokens without their escapes, one after the other; where they begin and end)."""
+    """(unescaped texts of all tokens, concatenated; their offsets)."""
     return _unescaped(vocab.token_bytes, vocab.token_offsets)
 
 
@@ -103,12 +103,13 @@ def _unescaped(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDA
 
 @kernel
 def unescape_texts(data: U8, offsets: I64, out: OutU8, ends: OutI64) -> int:
-    r"""Undo the escapes \t \n \r \xHH and backslash + any other byte (which is that byte) in each token text.
+    r"""Undo the escapes \t \n \r \xHH, and a backslash before any other byte, in each token text.
 
     data: uint8[bytes], offsets: int64[texts + 1]
     out: uint8[bytes] the texts, ends: int64[texts + 1] their offsets
 
-    As in llama.cpp digits are not checked and an escape cut by the end gives nothing. Returns the bytes written.
+    As in llama.cpp, hexadecimal digits are not checked, and an escape that the end of the text cuts off gives nothing.
+    Returns the number of bytes written.
     """
     at = wide(0)
     for text in range(offsets.size - 1):
@@ -137,13 +138,13 @@ def unescape_texts(data: U8, offsets: I64, out: OutU8, ends: OutI64) -> int:
 
 @helper
 def _digit(byte: int) -> int:
-    """llama.cpp's value of a hexadecimal digit: right for 0-9 and a-f, eight bits of nonsense for the rest."""
+    """llama.cpp's value of a hexadecimal digit: correct for 0-9 and a-f, meaningless bits for anything else."""
     return byte - 87 & 0xFF if byte >= 0x61 and byte < 0x80 else byte - 48 & 0xFF
 
 
 @helper
 def _control(byte: int) -> int:
-    """What a backslash and this byte stand for."""
+    """The byte that a backslash and this byte mean."""
     return 9 if byte == ord("t") else 10 if byte == ord("n") else 13 if byte == ord("r") else byte
 
 
@@ -162,7 +163,7 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, NO_TOKEN_ON_PATH. Cost: linear in bytes (`long_keys`)."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, NO_TOKEN_ON_PATH. Linear in bytes (see `long_keys`)."""
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:
@@ -202,8 +203,8 @@ def encode_span(arrays: Arrays, data: U8, start: int, stop: int, ids: OutI32, co
 
 @helper
 def _longest(arrays: Arrays, data: U8, i: int, stop: int) -> tuple[int, int]:
-    """(the longest token that data[i:stop] begins with, where it ends). It ends at i where a token begins with the
-    byte, but none is there. The unknown token may be -1."""
+    """(the longest token that matches at data[i:stop], where it ends). It ends at i if some token begins with this byte
+    but none matches. The unknown token may be -1."""
     node, found, end, j = ROOT, NO_VALUE, i, i
     while j < stop:
         node = child(arrays.trie, node, wide(data[j]))
@@ -220,7 +221,7 @@ def _longest(arrays: Arrays, data: U8, i: int, stop: int) -> tuple[int, int]:
 def _encode_long(
     arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
-    """The same as `encode_span` where walks of more than LONG bytes would be possible: they are not walked."""
+    """`encode_span` for vocabularies with tokens of more than LONG bytes, which are looked up instead of walked to."""
     if stop - start > work.found.size:
         report[NEED] = stop - start
         return OUT_OF_WORK

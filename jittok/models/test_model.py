@@ -18,17 +18,17 @@ from jittok.vocab.vocab import Vocab
 
 CHUNK = 5
 IDS_PER_BYTE = 1
-"""Proved, with room to spare: one id a chunk."""
+"""Proved, more than needed: one id a chunk."""
 
 
 class Arrays(NamedTuple):
-    """All that this type knows of its vocabulary."""
+    """The only fact of the vocabulary that this type needs."""
 
     vocab_size: int  # above 0
 
 
 class Work(NamedTuple):
-    """No scratch memory is needed."""
+    """Empty: this type needs no scratch memory."""
 
     nothing: OutU8  # [0]
 
@@ -36,18 +36,18 @@ class Work(NamedTuple):
 def compile_pipeline(pipeline: Pipeline) -> Arrays:
     """The size of a vocabulary of type "test"."""
     if len(pipeline) == 0:
-        raise MalformedVocab(pipeline.source, "tokenizer.ggml.tokens", 0, "one token at least")
+        raise MalformedVocab(pipeline.source, "tokenizer.ggml.tokens", 0, "at least one token")
     return Arrays(len(pipeline))
 
 
 def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(what tokens print, their numbers in hexadecimal digits, one after the other; where they begin and end)."""
+    """(the pieces, which are the ids in hexadecimal, concatenated; their offsets)."""
     texts = [b"%x" % token for token in range(len(vocab))]
     return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)], dtype=np.int64)
 
 
 def make_work(_arrays: Arrays, _longest: int) -> Work:
-    """Nothing, for fragments of any length."""
+    """Empty scratch, for fragments of any length."""
     return Work(np.empty(0, np.uint8))
 
 

@@ -192,7 +192,7 @@ def table(vocab: Vocab) -> Table:
         for i in range(1, len(points := code_points(text))):
             score_of.setdefault(_text(points[i:]), math.nan)  # a suffix that is no token so far
     if 0 in byte_tokens:
-        found = f"no byte token {byte_tokens.index(0)} above id 0"
+        found = f"no byte token {byte_tokens.index(0)} with an id above 0"
         raise MalformedVocab(vocab.source, "tokenizer.ggml.tokens", found, "a token for each byte")
 
     suffixes = sorted([*score_of, b""], key=lambda text: text[::-1])

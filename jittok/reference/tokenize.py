@@ -83,7 +83,7 @@ def around(vocab: Vocab) -> tuple[int, int]:
     name, last = ("seperator", vocab.sep_id) if vocab.type == "wpm" else ("eos", vocab.eos_id)
     for needed, key, token in ((before, "bos", vocab.bos_id), (after, name, last)):
         if needed and token == NO_TOKEN:
-            expected = f"a vocabulary with tokenizer.ggml.{key}_token_id, which add_special needs"
+            expected = f"a vocabulary with tokenizer.ggml.{key}_token_id, needed to add special tokens"
             raise EncodingFailed(0, 0, vocab, expected)
     return vocab.bos_id if before else NO_TOKEN, last if after else NO_TOKEN
 

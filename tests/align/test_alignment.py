@@ -46,7 +46,7 @@ def test_tokens_of_one_character_have_its_span_in_characters(gpt2):
 
 
 def test_bytes_have_no_characters(gpt2):
-    with pytest.raises(TypeError, match="char_spans: found bytes for a text, expected str"):
+    with pytest.raises(TypeError, match="char_spans: found a text of type bytes, expected str"):
         _ = gpt2.align(b"abc").char_spans
     assert isinstance(gpt2.align(bytearray(b"abc")).text, bytes)
 

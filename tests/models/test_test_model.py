@@ -25,5 +25,5 @@ def test_memory_is_asked_for_until_it_suffices(make_vocab, witnesses, starved, f
 
 
 def test_a_vocabulary_without_tokens_is_refused(make_vocab):
-    with pytest.raises(MalformedVocab, match="one token at least"):
+    with pytest.raises(MalformedVocab, match="found 0, expected at least one token"):
         test_model.compile_pipeline(make_vocab("test", []).pipeline)

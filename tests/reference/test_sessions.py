@@ -258,5 +258,5 @@ def test_type_test_hashes_five_bytes_at_a_time(vocab_of: Make) -> None:
 
 
 def test_add_special_without_the_token_it_needs_is_refused(vocab_of: Make) -> None:
-    with pytest.raises(EncodingFailed, match="bos_token_id, which add_special needs"):
+    with pytest.raises(EncodingFailed, match="bos_token_id, needed to add special tokens"):
         tokenize(vocab_of([b"a"], add_bos=True), b"a", add_special=True)

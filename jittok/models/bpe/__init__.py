@@ -1,7 +1,7 @@
 """BPE: llama.cpp's models `gpt2`, `gemma4`, `hybriddna` and `whitespace`.
 
-What other rooms call is in `entry`, and is imported when it is asked for: whoever needs one helper of this room does
-not wait for all of its kernels.
+The interface for other packages is in `entry`. Names are imported on first use, so that code that needs one helper of
+this package does not wait for all of its kernels.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = [
 _HOMES = {"compile_pipeline": "compile", "with_chain": "compile", "Arrays": "arrays"} | dict.fromkeys(
     ("Work", "make_work", "regrow"), "work"
 )
-"""Where names are that `entry` does not define; a vocabulary that is kept needs nothing of `compile`."""
+"""The modules of names that `entry` does not define; a vocabulary loaded from the cache never imports `compile`."""
 
 
 def __getattr__(name: str) -> Any:
-    """What is in `__all__`, once it is asked for."""
+    """Import a name of `__all__` on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = getattr(importlib.import_module(f"jittok.models.bpe.{_HOMES.get(name, 'entry')}"), name)

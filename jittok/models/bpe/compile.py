@@ -1,9 +1,8 @@
-"""A BPE vocabulary as flat arrays.
+"""Compile a BPE vocabulary to flat arrays.
 
-A *symbol* is a token's id. A text that some merge names but no token has gets a number from the vocabulary's size on (a
-"virtual" symbol; real vocabularies have none). With byte encoding (every pre type but three) the token texts are
-written in an alphabet of 256 printable characters, one a byte. They are translated once, here, so the kernel sees raw
-bytes only.
+A *symbol* is a token's id. A text that some merge has but no token gets a number from the vocabulary's size on (a
+*virtual* symbol; real vocabularies have none). If byte-level (all pre-tokenizers but three), token texts are written in
+GPT-2's alphabet of 256 printable characters, one a byte. They are translated here once, so kernels read raw bytes only.
 """
 
 from __future__ import annotations
@@ -70,7 +69,8 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     plain = session == PLAIN and byte_encode and not escape
     fast = family_numbers(named) if plain else GENERAL_NUMBERS
     family, digits_alone, group, cased, contractions, letters = fast
-    # a line that is a token has to be seen whole, and a space that stays one fails where it does not be alone
+    # LINES cuts lines, so a line that is a token would be missed (ignore_merges), and so would the error for a space
+    # inside a pre-token (no escape)
     if cuts_lines(named) and session == PLAIN and escape and not ignore_merges:
         family = LINES
     paired = byte_symbols.copy()
@@ -115,7 +115,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
 
 
 def with_chain(arrays: Arrays) -> Arrays:
-    """The same, with the chain for long words if the merges allow one."""
+    """The same, with the tables of left-to-right BPE for long words if the merges allow it."""
     bases = _bases(arrays.texts, arrays.byte_symbols, bool(arrays.byte_encode))
     return arrays._replace(chain=build_chain(arrays.pairs, bases, arrays.texts.offsets.size - 1))
 
@@ -126,10 +126,10 @@ def _bases(symbols: BytesTable, byte_symbols: I32, byte_encode: bool) -> NDArray
 
 
 def pair_all_bytes(pairs: PairTable, byte_symbols: I32) -> U64:
-    """uint64[65536] what each pair of bytes merges to, as `find_pair` tells it. byte_symbols: int32[256], negative
-    where a byte merges with nothing; some may be the same. Goes through the table once."""
+    """uint64[65536]: the result of `find_pair` for each pair of bytes. byte_symbols: int32[256], negative for a byte
+    that merges with nothing; duplicates are allowed. Reads the pair table once."""
     known, of_byte = np.unique(byte_symbols, return_inverse=True)
-    last = int(known[-1]) + 2  # stands for all symbols that are no byte's
+    last = int(known[-1]) + 2  # the number of all symbols that are not a byte's
     number = np.full(last + 1, ABSENT, np.int32)
     number[known[known >= 0] + 1] = np.flatnonzero(known >= 0)
     keys, merged = pairs.slots[::2], pairs.slots[1::2]  # left + 1 and right + 1, or 0
@@ -143,7 +143,7 @@ def pair_all_bytes(pairs: PairTable, byte_symbols: I32) -> U64:
 
 
 def encoded_bytes() -> list[bytes]:
-    """Each byte in the alphabet."""
+    """Each byte as its character of the byte-level alphabet, in UTF-8."""
     return [tables.byte_encode(bytes([b])) for b in range(256)]
 
 
@@ -165,7 +165,7 @@ def _tokens_only(rows: I32, tokens: int) -> I32:
 
 
 def _resolve(model: PairMerges, key_bytes: U8, key_offsets: I64) -> tuple[BytesTable, Pairs]:
-    """(texts of all symbols, every merge line that can match)."""
+    """(texts of all symbols, the merges that can match)."""
     bytes_first = _flat(encoded_bytes() if model.byte_alphabet else [])
     count, tokens = model.offsets.size - 1, key_offsets.size - 1
     merges = [np.empty(count, np.int32) for _ in range(4)]
@@ -213,15 +213,16 @@ def resolve_merges(
     merged: OutI32,
     rows: OutI64,
 ) -> int:
-    """Symbols of both parts and of the whole of each merge line; texts without a token are entered after the tokens.
+    """The symbols of both parts and of the result of each merge line; texts without a token are added after the tokens.
 
-    data, offsets, slots, keys: the table of the tokens' texts (see BytesTable), with room after them
+    data, offsets, slots, keys: the table of the tokens' texts (see BytesTable), with capacity for more
     byte_data, byte_offsets: texts that get symbols first (those of single bytes)
     merge_data: uint8[bytes], merge_offsets: int64[lines + 1] the lines of merges
     left, right, rank, merged: int32[lines]. Lines that can never match are left out
     rows: int64[2] rows[0] becomes the number of symbols
 
-    A line is cut at its first space after byte 0 (llama.cpp's BPE loading). Returns how many merges, or OUT_OF_ROOM.
+    A line is split at its first space after byte 0 (llama.cpp's BPE loading). Returns the number of merges, or
+    OUT_OF_ROOM.
     """
     table = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1, keys[0], keys[1])
     symbols, count = tokens, 0
@@ -235,7 +236,7 @@ def resolve_merges(
         while cut < stop and merge_data[cut] != 0x20:
             cut += 1
         if cut + 1 >= stop:
-            continue  # no space, or nothing after it: such a pair never is in a text
+            continue  # no space, or nothing after it: such a pair never occurs
         a, symbols = _symbol(table, data, offsets, symbols, merge_data, start, cut, 0, 0)
         if a < 0:
             return OUT_OF_ROOM
@@ -263,8 +264,7 @@ def _symbol(
     start_2: int,
     stop_2: int,
 ) -> tuple[int, int]:
-    """(symbol of source[start:stop] + source[start_2:stop_2], symbols so far); (OUT_OF_ROOM, ..) when there is no
-    room."""
+    """(symbol of source[start:stop] + source[start_2:stop_2], symbols so far), or (OUT_OF_ROOM, ..)."""
     at = offsets[symbols]
     if at + stop - start + stop_2 - start_2 > data.size or symbols + 2 > offsets.size:
         return OUT_OF_ROOM, symbols
@@ -283,7 +283,8 @@ def _symbol(
 
 
 def _fallbacks(symbols: BytesTable, key_bytes: U8, key_offsets: I64) -> tuple[I64, I32]:
-    """What a symbol without a token becomes: for each byte of its text the token that is just that byte, if any."""
+    """(offsets, ids) that virtual symbols fall back to: for each byte of the text, the token that is that byte, if
+    any."""
     tokens = key_offsets.size - 1
     single = np.full(256, ABSENT, np.int32)
     one = np.flatnonzero(np.diff(key_offsets) == 1)
@@ -302,7 +303,7 @@ def _all_words(data: U8, offsets: I64) -> tuple[BytesTable, I32]:
 
 
 def whole_words(data: U8, offsets: I64) -> tuple[BytesTable, I32]:
-    """(raw texts of the tokens that are written in the byte alphabet, their ids). data, offsets: texts by id."""
+    """(raw texts of the tokens whose texts are byte-level, their ids). data, offsets: texts by id."""
     tokens = offsets.size - 1
     raw, ends, ids = np.empty(data.size, np.uint8), np.zeros(tokens + 1, np.int64), np.arange(tokens, dtype=np.int32)
     count = decode_texts(data, offsets, byte_of_character(), raw, ends, ids)
@@ -311,7 +312,7 @@ def whole_words(data: U8, offsets: I64) -> tuple[BytesTable, I32]:
 
 
 def byte_of_character() -> I32:
-    """int32[512]: the byte of each character of the alphabet, or ABSENT."""
+    """int32[512]: the byte of each character of the byte-level alphabet, or ABSENT."""
     table = np.full(0x200, ABSENT, np.int32)
     for byte, text in enumerate(encoded_bytes()):
         table[ord(text.decode())] = byte
@@ -320,10 +321,10 @@ def byte_of_character() -> I32:
 
 @kernel
 def decode_texts(data: U8, offsets: I64, byte_of: I32, raw: OutU8, ends: OutI64, ids: OutI32) -> int:
-    """Raw bytes of the texts that are written in the byte alphabet alone; returns how many those are.
+    """Decode the texts that are byte-level throughout; returns their number.
 
     data, offsets: the texts; byte_of: int32[512] the byte of each character below U+0200, or ABSENT
-    raw: uint8[bytes], ends: int64[texts + 1] with 0 before, ids: int32[texts] the number of each text kept
+    raw: uint8[bytes], ends: int64[texts + 1] beginning with 0, ids: int32[texts] the number of each decoded text
     """
     count, out = 0, 0
     for row in range(offsets.size - 1):
@@ -336,7 +337,7 @@ def decode_texts(data: U8, offsets: I64, byte_of: I32, raw: OutU8, ends: OutI64,
                 c = (c & 0x1F) << 6 | wide(data[i]) & 0x3F
                 i += 1
             elif c >= 0x80:
-                c = 0  # no character of the alphabet
+                c = 0  # not in the alphabet
             byte = wide(byte_of[c])
             if byte == ABSENT:
                 at = -1
@@ -352,7 +353,7 @@ def decode_texts(data: U8, offsets: I64, byte_of: I32, raw: OutU8, ends: OutI64,
 
 
 def _session(pipeline: Pipeline) -> tuple[int, I32]:
-    """(what reads the text first, int32[3]: the ids around k-mers, and of an unknown one)."""
+    """(session, int32[3]: the ids of <dna>, </dna> and an unknown k-mer)."""
     kmers = pipeline.step(Kmers)
     if kmers is not None:
         return HYBRIDDNA, frozen([kmers.begin, kmers.end, kmers.unknown], np.int32)

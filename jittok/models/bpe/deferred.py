@@ -1,4 +1,7 @@
-"""Deferred words: new words that are merged together. Room is left for their ids; later, what follows moves up."""
+"""Deferred words: new words are collected, and up to 16 different ones are merged at once, one per vector lane.
+
+Space for their ids is reserved among the ids. When they are merged, the ids after them move up.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +64,12 @@ from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import SPACE_BYTE
 
 MOST = 2 * LANES
-"""The most deferred words. A new word is often met again at once (a name in code), and shares the lane then."""
+"""The most deferred words. A new word often repeats soon (a name in code), and its occurrences share a lane."""
 ROOM_PER_BYTE, ROOM_PER_CHARACTER_BYTE = 2, 3
-"""Ids that room is left for, by bytes of a word, with byte encoding and without: a space may be three then."""
+"""Ids reserved for each byte of a word, if byte-level and if not: then a space may be three."""
 _DEFERRED, _IN_LANES, _ASKED, _FIRST_END, _STATES = range(5)
 NO_BYTE = 0x100
-"""In place of the byte before a word."""
+"""The value of the byte before a word."""
 _0, _1, _8, _56 = (np.uint64(k) for k in (0, 1, 8, 56))
 
 
@@ -74,9 +77,9 @@ class DeferredWork(NamedTuple):
     """Scratch of one thread."""
 
     lanes: LaneWork
-    keys: OutU64  # [4 * LANES] the words in the lanes: a key as in the piece cache, with zeros after a short one
-    rooms: OutI64  # [3 * MOST] where in the ids the capacity for each word begins and ends, and its lane
-    state: OutI64  # [_STATES] deferred words; their lanes; pairs asked for; the first fragment that ends after one
+    keys: OutU64  # [4 * LANES] the words in the lanes: keys of the pre-token cache, padded with zeros
+    rooms: OutI64  # [3 * MOST] start and stop of the space reserved for each word, and its lane
+    state: OutI64  # [_STATES] deferred words; used lanes; prefetched pairs; the first fragment that ends after a word
 
 
 class DeferredWindow(NamedTuple):
@@ -110,7 +113,7 @@ def has_room(deferred: DeferredWindow) -> bool:
 
 @helper
 def drop_words(deferred: DeferredWindow) -> int:
-    """Forget all words that are deferred; the first fragment whose end is after one, or ALL_WHOLE."""
+    """Discard all deferred words; returns the first fragment whose end is after one, or ALL_WHOLE."""
     number = get_i64(deferred.state, _DEFERRED)
     put_i64(deferred.state, _DEFERRED, 0)
     put_i64(deferred.state, _IN_LANES, 0)
@@ -120,7 +123,7 @@ def drop_words(deferred: DeferredWindow) -> int:
 
 @inlined
 def _lane_of(deferred: DeferredWindow, key: Key) -> int:
-    """The lane that holds a word, or the one that is free."""
+    """The lane that holds a word, or else the first free one."""
     lanes, lane = get_i64(deferred.state, _IN_LANES), 0
     while lane < lanes and (
         get_u64(deferred.keys, 4 * lane) != key[0]
@@ -143,7 +146,7 @@ def _take_lane(deferred: DeferredWindow, lane: int, key: Key) -> None:
 
 @inlined
 def _leave_room(deferred: DeferredWindow, run: RunWindow, lane: int, count: int, room: int) -> int:
-    """Note a word; the count after the capacity for its ids."""
+    """Record a word and reserve space for its ids; the count after it."""
     word = get_i64(deferred.state, _DEFERRED)
     if word == 0:
         put_i64(deferred.state, _FIRST_END, get_i64(run.state, DONE) + 1)
@@ -165,8 +168,8 @@ def defer_bytes(
     key: Key,
     count: int,
 ) -> int:
-    """Keep text[start:stop], 2 to MIDDLE bytes, with byte encoding; the count after the capacity for its ids. key: of
-    the piece cache. The caller has asked `has_room`."""
+    """Byte-level: defer the word text[start:stop] of 2 to MIDDLE bytes; the count after the space for its ids. key: of
+    the pre-token cache. The caller has checked `has_room`."""
     lane = _lane_of(deferred, key)
     if lane == get_i64(deferred.state, _IN_LANES):
         _take_lane(deferred, lane, key)
@@ -192,8 +195,8 @@ def defer_characters(
     key: Key,
     count: int,
 ) -> int:
-    """The same without byte encoding, for well-formed text whose spaces are U+2581; -1 when a character is no symbol:
-    then nothing is kept. Prefetch first pairs."""
+    """Not byte-level: the same for valid UTF-8 whose spaces mean U+2581. Prefetches the first pairs. Returns -1 if a
+    character has no symbol; nothing is deferred then."""
     lane = _lane_of(deferred, key)
     if lane == get_i64(deferred.state, _IN_LANES):
         lanes, asked, symbols, i = deferred.lanes, get_i64(deferred.state, _ASKED), 0, start
@@ -228,10 +231,11 @@ def defer_characters(
 def finish_words(
     deferred: DeferredWindow, words: WordWindow, cache: CacheWindow, run: RunWindow, ids: Window, count: int
 ) -> int:
-    """Merge all words that are deferred, write their ids, move up what follows them, and keep them; the new count.
+    """Merge all deferred words, write and cache their ids, and close the gaps; the new count.
 
-    Ids fit the room that was left, so everything moves to the front. A copy of four may write three too many, which a
-    room of at least four after it takes, or the slack after the last ids. The ends of fragments move along.
+    A word never has more ids than were reserved, so everything moves toward the front. A copy of four ids may write
+    three too many: into the next reserved space, which has at least four, or into the slack after the last ids. The
+    ends of fragments move along.
     """
     number, lanes, kept = get_i64(deferred.state, _DEFERRED), get_i64(deferred.state, _IN_LANES), 0
     if number == 0:
@@ -246,7 +250,7 @@ def finish_words(
     for word in range(number):
         begin, lane = to, get_i64(deferred.rooms, 3 * word + 2)
         to = _put_word(deferred, words, lane, ids, to)
-        if lane == kept:  # its first word
+        if lane == kept:  # the first word of this lane
             _keep(cache, _key_of(deferred, lane), ids, begin, to)
             kept += 1
         source = get_i64(deferred.rooms, 3 * word + 1)
@@ -262,7 +266,7 @@ def finish_words(
 
 @inlined
 def _put_word(deferred: DeferredWindow, words: WordWindow, lane: int, ids: Window, count: int) -> int:
-    """The ids of what a word was merged to; the new count."""
+    """Write the ids of a merged word; the new count."""
     begin, k = count, 0
     while k != NOWHERE:
         symbol = symbol_at(deferred.lanes, lane, k)
@@ -275,7 +279,7 @@ def _put_word(deferred: DeferredWindow, words: WordWindow, lane: int, ids: Windo
 
 @helper
 def _put_bytes(deferred: DeferredWindow, words: WordWindow, lane: int, ids: Window, count: int) -> int:
-    """The same where a symbol is no token: its bytes stand for it, of which U+2581 has three."""
+    """The same for words with a symbol that is no token: it becomes the tokens of its bytes, three for U+2581."""
     i, place, k = 0, 0, 0
     size_at = 4 * lane + (1 if get_u64(deferred.keys, 4 * lane + 3) == _0 else 3)
     length = np.int64(get_u64(deferred.keys, size_at) >> _56)
@@ -301,7 +305,7 @@ def _put_bytes(deferred: DeferredWindow, words: WordWindow, lane: int, ids: Wind
 
 @inlined
 def _byte_of(deferred: DeferredWindow, lane: int, i: int) -> int:
-    """Byte i of a word, from its key."""
+    """Byte i of a word, read from its key."""
     eight = get_u64(deferred.keys, 4 * lane + (i >> 3))
     return np.int64(eight >> (_8 * np.uint64(i & 7)) & np.uint64(0xFF))
 
@@ -323,7 +327,7 @@ def _key_of(deferred: DeferredWindow, lane: int) -> Key:
 
 @helper
 def _keep(cache: CacheWindow, key: Key, ids: Window, start: int, stop: int) -> None:
-    """Ids of a piece to its slot, which other pieces may have taken."""
+    """Write ids to a word's slot of the cache, which another word may have taken meanwhile."""
     a, b, c, d = key
     if d == _0:
         line = short_line(hash_short(a, b), get_i64(cache.state, SHORT_BITS))

@@ -1,4 +1,4 @@
-"""What the rest of the package calls of BPE: see `jittok.models`."""
+"""The interface of BPE for other packages: see `jittok.models`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3, LINES: encode_lines, MARKE
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut before a space between two ASCII letters. In both fast families a piece begins
-    there, whatever is before it. Where lines are cut, the rules say."""
+    """Whether a text may be cut before a space between two ASCII letters. In the families GPT2 and LLAMA3 a pre-token
+    begins there, whatever is before it. For LINES, the rules decide."""
     if arrays.session == HYBRIDDNA:
-        return False  # letters are counted from <dna> on
+        return False  # the letters after <dna> are grouped by six
     if arrays.family == LINES:
         return bool(arrays.rules.cuts[CLASSES * LETTER + BLANK])
     return arrays.family not in (GENERAL, MARKED)
 
 
 def for_much_text(arrays: Arrays) -> Arrays:
-    """The same, with what new words look up laid out for speed: milliseconds that only much text is worth."""
+    """The same with the tables for new words in huge pages: takes milliseconds, which only much text is worth."""
     return arrays._replace(
         pairs=arrays.pairs._replace(slots=in_huge_pages(arrays.pairs.slots)),
         seeds=arrays.seeds._replace(slots=in_huge_pages(arrays.seeds.slots)),
@@ -61,8 +61,8 @@ def encode_fragments(
     report: OutI64,
     run: Callable[..., int] = _run,
 ) -> int:
-    """The kernel of the vocabulary's session or family; see `jittok.fragments`. Malformed texts go through the general
-    one, which is compiled when the first of them comes. `run(kernel, *arguments)` calls a kernel."""
+    """Run the kernel of the vocabulary's session or family; see `jittok.fragments`. Texts of invalid UTF-8 go to the
+    general kernel, which is compiled when the first one comes. `run(kernel, *arguments)` calls a kernel."""
     kernel = _KERNELS.get(model.family, encode_general) if model.session == PLAIN else encode_session
     while True:
         code = run(kernel, model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -1,10 +1,9 @@
-"""The BPE kernels that nearly all text goes through: a splitter by bit algebra, the piece cache, merges for what is
-new.
+"""The BPE kernels for nearly all text: a bit-parallel splitter, the pre-token cache, and merges for new pre-tokens.
 
-A fragment is done in chunks whose places stay in the first-level cache. A chunk ends where the last piece that began in
-it begins, and the next chunk starts there: where a piece begins, a pattern starts again, whatever came before.
-Malformed text is left to the general kernel (the answer MALFORMED), so that most processes never have to compile that
-one.
+A fragment is encoded in chunks so small that their offsets stay in the first-level cache. A chunk ends where the last
+pre-token that began in it begins, and the next chunk starts there: a pattern matches anew at each pre-token,
+independently of the text before. Invalid UTF-8 is left to the general kernel (code MALFORMED), so that most processes
+never compile that one.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def _split_llama3(
 def _split_marked(
     model: Arrays, _classes: ClassWindow, text: Window, begin: int, end: int, _stop: int, places: Window
 ) -> int:
-    """Where words of text[begin:end] begin, as its marks say."""
+    """Write where the pre-tokens of text[begin:end] begin, from their bitmap; returns their number."""
     number, first, last = 0, begin >> 6, (end - 1) >> 6
     for word in range(first, last + 1):
         marks = get_word(text, model.group + 8 * word)
@@ -74,7 +73,8 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
         room: int,
         report: Window,
     ) -> int:
-        """Ids of text[start:stop], after which PAD bytes are readable, to ids[count:room]; MALFORMED and the codes."""
+        """Ids of text[start:stop] to ids[count:room]; the new count, MALFORMED or a code. PAD bytes are readable after
+        the text."""
         begin, size = start, work.chunk
         while begin < stop:
             end = min(begin + size, stop)
@@ -87,7 +87,7 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
             cut = stop
             if end < stop:
                 number -= 1
-                if number == 0:  # one piece fills the chunk: it needs a longer one
+                if number == 0:  # one pre-token fills the chunk: use a longer one
                     size *= 2
                     continue
                 cut = begin + get_i32(work.places, number)
@@ -106,7 +106,7 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Splitting(NamedTuple):
-    """What splitting a run takes."""
+    """The arguments of `split_run`."""
 
     model: Arrays
     classes: ClassWindow
@@ -118,7 +118,7 @@ def _make_split_run(split: Callable[..., Any]) -> Callable[..., Any]:
     def split_run(
         own: _Splitting, text: Window, begin: int, _end: int, fragments: Fragments, k: int, last: int, places: Window
     ) -> int:
-        """Where pieces of the texts among the fragments begin; MALFORMED."""
+        """Write where the pre-tokens of the text fragments begin; returns their number or MALFORMED."""
         number = 0
         for fragment in range(k, last + 1):
             start, stop = get_i64(fragments.starts, fragment), get_i64(fragments.stops, fragment)
@@ -135,7 +135,7 @@ def _make_split_run(split: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Windows(NamedTuple):
-    """What the parts of the loop share."""
+    """The windows that the steps of the loop share."""
 
     own: WorkWindow
     splitting: _Splitting
@@ -215,7 +215,7 @@ def encode_gpt2(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """`encode_fragments` for the GPT-2 family; MALFORMED at a fragment that is no well-formed UTF-8."""
+    """`encode_fragments` for the GPT-2 family; MALFORMED at a fragment of invalid UTF-8."""
     return _body_gpt2(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
 
 
@@ -234,7 +234,7 @@ def encode_llama3(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """`encode_fragments` for the Llama 3 family; MALFORMED at a fragment that is no well-formed UTF-8."""
+    """`encode_fragments` for the Llama 3 family; MALFORMED at a fragment of invalid UTF-8."""
     return _body_llama3(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
 
 
@@ -253,5 +253,5 @@ def encode_marked(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """`encode_fragments` for marked words (see `splitters.marks`), whose marks begin at data[model.group]."""
+    """`encode_fragments` for texts with a bitmap of word starts (see `splitters.marks`), at data[model.group]."""
     return _body_marked(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -1,9 +1,8 @@
-"""A byte-level BPE of another file as the flat arrays of BPE.
+"""Byte-level BPE of files other than GGUF, compiled to the same flat arrays.
 
-The arrays are those of a GGUF vocabulary: bytes are symbols, pairs of ids have ranks. tiktoken's ranks have no merges:
-two tokens are joined to the token of their joined text. One pair for each token is enough. Merging inside a stretch
-that ends as one token does not depend on what is around it. So a token is always made by the same merge, the last
-one when its own text is merged alone.
+Bytes are symbols, and pairs of ids have ranks. A tiktoken file has no merges: two tokens merge to the token of their
+concatenated texts. One pair per token suffices, because merging inside a span that becomes one token does not depend on
+the text around it. So a token is always made by the same merge: the last one when its own text is encoded by itself.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ from jittok.unicode.nfc import compositions
 FAMILIES = {"gpt2": GPT2, "llama3": LLAMA3}
 NO_FAMILY = Family("")
 IN_NO_TEXT = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
-"""Bytes that UTF-8 never has: some files have no tokens for them."""
+"""Bytes that never occur in UTF-8; some files have no tokens for them."""
 MOST_PARTS = 1 << 12
-"""Bytes of a token of ranks that is merged to find its pair."""
+"""The most bytes of a token of ranks whose pair is searched for."""
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of a byte-level BPE without normalizer, None for any other."""
+    """The arrays of a byte-level BPE without a normalizer, or None if the pipeline is none."""
     model = pipeline.model
     spelled = _spelled(pipeline)
     if spelled is None:
@@ -66,7 +65,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     symbols = build_bytes_table(*spelled)
     missing = np.flatnonzero(find_rows(symbols, encoded_bytes()) == ABSENT).tolist()
     if not {*missing} <= IN_NO_TEXT:
-        return None  # a byte without a token is unknown, or vanishes
+        return None  # a byte without a token is unknown or dropped
     if missing:
         data, offsets = packed([encoded_bytes()[byte] for byte in missing])
         symbols = build_bytes_table(
@@ -125,9 +124,10 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def normal_form_alone(pipeline: Pipeline) -> bool:
-    """Whether NFC is all that is normalized, and NFC can neither make nor change the tokens that are searched for after
-    it. Such tokens are ASCII. No character becomes one of theirs, and their last one composes with nothing. What is
-    beside one that is only a word may change: such are searched for after NFC."""
+    """Whether the only normalizer is NFC (or there is none), and NFC can neither create nor change the added tokens
+    that are searched for after it. Then they may be searched for before it. Such tokens are ASCII, no character becomes
+    one of theirs, and their last character composes with nothing. Not with `single_word`: NFC may change the characters
+    next to a token."""
     if not pipeline.normalize:
         return True
     if any(token.normalized and token.single_word for token in pipeline.added):
@@ -139,7 +139,7 @@ def normal_form_alone(pipeline: Pipeline) -> bool:
 
 
 _MADE = frozenset("K;`")
-"""ASCII that NFC makes of other characters."""
+"""ASCII characters that NFC makes of other characters."""
 
 
 @cache
@@ -149,7 +149,7 @@ def composing() -> frozenset[str]:
 
 
 def _spelled(pipeline: Pipeline) -> tuple[U8, I64] | None:
-    """The vocabulary in the byte alphabet; None where the model does not see bytes."""
+    """The vocabulary as byte-level texts; None if the model's input is not byte-level."""
     model = pipeline.model
     if not normal_form_alone(pipeline):
         return None
@@ -162,7 +162,7 @@ def _spelled(pipeline: Pipeline) -> tuple[U8, I64] | None:
 
 
 def spelled_in_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[U8, I64]:
-    """Texts one after the other in the byte alphabet, whose characters have one byte or two."""
+    """Concatenated texts, byte-level. Characters of the alphabet have one or two bytes."""
     whole, alphabet = data.tobytes(), tables.ENCODED_BYTE
     both, there = np.empty((data.size, 2), np.uint8), np.ones((data.size, 2), np.bool_)
     for k in (0, 1):
@@ -187,10 +187,11 @@ def pairs_of_ranks(texts: BytesTable, byte_tokens: I32) -> Pairs:
 def last_merges(
     texts: BytesTable, byte_tokens: I32, left: OutI32, right: OutI32, merged: OutI32, ids: OutI32, ends: OutI32
 ) -> int:
-    """Merge the text of each token alone, lowest joined id first, and note the last pair; returns how many have one.
+    """Merge the text of each token by itself, lowest resulting id first, and record the last pair; returns how many
+    tokens have one.
 
     texts: raw texts by id; byte_tokens: int32[256]; left, right, merged: int32[tokens]
-    ids, ends: int32[MOST_PARTS] scratch; a longer token is left out: it is only found whole
+    ids, ends: int32[MOST_PARTS] scratch; a longer token gets no pair: it is only found as a whole word
     """
     table, count = open_bytes_table(texts), 0
     for token in range(texts.offsets.size - 1):
@@ -221,8 +222,8 @@ def last_merges(
 
 @helper
 def _joined(table: BytesWindow, start: int, ends: OutI32, k: int) -> int:
-    """The token of parts k and k + 1 together, or ABSENT. A text that is the whole token stays two parts: it is asked
-    for with more than two."""
+    """The token of parts k and k + 1 joined, or ABSENT. Only called while there are more than two parts, so it never
+    finds the whole token."""
     begin = 0
     if k > 0:
         begin = ends[k - 1]

@@ -1,4 +1,4 @@
-"""BPE for every pre type and every text: the kernel around the general splitter."""
+"""BPE for every pre-tokenizer and every text: the kernel around the general splitter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jittok.pretokenize.splitters.gpt2 import MALFORMED
 
 
 class _Splitting(NamedTuple):
-    """What splitting a run takes."""
+    """The arguments of `split_run`."""
 
     splitter: SplitterWindow
     split: SplitWindow
@@ -30,7 +30,7 @@ class _Splitting(NamedTuple):
 def _split_run(
     own: _Splitting, text: Window, begin: int, end: int, fragments: Fragments, k: int, last: int, places: Window
 ) -> int:
-    """Where pieces of the fragments begin; MALFORMED."""
+    """Write where the pre-tokens of the fragments begin; returns their number or MALFORMED."""
     if split_run(own.splitter, text, begin, end, fragments, k, last, own.split) < end:
         return MALFORMED
     cut_joints(own.joints, False, text, begin, end - begin, own.split.cuts)
@@ -45,8 +45,9 @@ _encode_run = make_encode_run(_split_run, resolve, finish, drop)
 
 @helper
 def has_work(work: WorkWindow, start: int, stop: int, growth: int, report: Window) -> bool:
-    """Whether there is work for a fragment text[start:stop], a byte of which may become `growth`. Writes what is
-    needed: bytes, or else capacity for ids that is certainly enough, at most two ids a byte of the rewritten text."""
+    """Whether the scratch is large enough for the fragment text[start:stop], whose bytes may become `growth` bytes
+    each. Writes to `report` what is needed: bytes of scratch if not, else a capacity for ids that is always enough,
+    two ids a byte of the rewritten text."""
     if growth * (stop - start) > work.longest - 16:
         put_i64(report, NEED, stop - start)
         return False
@@ -55,7 +56,7 @@ def has_work(work: WorkWindow, start: int, stop: int, growth: int, report: Windo
 
 
 class _Windows(NamedTuple):
-    """What the parts of the loop share."""
+    """The windows that the steps of the loop share."""
 
     own: WorkWindow
     splitting: _Splitting

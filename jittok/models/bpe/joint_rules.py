@@ -1,8 +1,8 @@
-"""What merges join, from the merges of a vocabulary: the tables that `joints` cuts by.
+"""Build the tables of `joints` from the merges of a vocabulary.
 
-With `ignore_merges` a piece that is a token is that token, whatever its merges, and a part of a piece must not be: then
-any two neighbors count as joined. So do characters beside a space where a space inside a piece is an error, and
-newlines, which gemma4 takes whole.
+With `ignore_merges`, a pre-token that is a token becomes it without merging, and a part of a pre-token must not: then
+any two neighbors count as joined. So do characters next to a space (where a space inside a pre-token is an error), and
+runs of newlines, which gemma4 looks up as a whole.
 """
 
 from __future__ import annotations
@@ -31,31 +31,33 @@ from jittok.structures.bytes_table import BytesTable
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 
 BITS_PER_CONTEXT = 32
-"""So that one context in 32 is held by mistake; a vocabulary has some ten thousand."""
+"""Bits of the filter for each context: one of 32 other contexts is a false positive. Vocabularies have about ten
+thousand."""
 NOTHING = -1
-"""In place of a neighbor that is not there."""
+"""The number of a neighbor that does not exist."""
 LEAST_BITS = 12
-"""Of a filter, however few contexts it holds."""
+"""The smallest size of a filter, as the logarithm of its bits."""
 NO_CONTEXTS = frozen(np.zeros(1 << LEAST_BITS - 6), np.uint64)
 LARGEST = 0x1FFFFF
-"""The largest code point that llama.cpp reads; what is malformed becomes something below, and is in no text."""
+"""The largest code point that llama.cpp reads. Malformed sequences in tokens become values up to this one, which do not
+occur in texts."""
 
 
 def all_joined(characters: bool) -> Joints:
-    """The tables that allow no cut."""
+    """Tables that allow no cut."""
     words = 1 << 2 * CHARACTER_BITS - 6 if characters else PAIRED + 1 << BYTE_BITS - 5
     return Joints(frozen(np.full(words, ~np.uint64(0)), np.uint64), NO_CONTEXTS, LEAST_BITS)
 
 
 def byte_joints(texts: BytesTable, left: I32, right: I32, rank: I32, byte_of: I32, space: int) -> Joints:
-    """What joins bytes.
+    """The tables of joined bytes.
 
-    texts: of all symbols, written in the alphabet of bytes; left, right, rank: int32[merges], the first two symbols
+    texts: of all symbols, byte-level; left, right, rank: int32[merges] the symbols and rank of each merge
     byte_of: int32[512] the byte of each character of the alphabet; space: the symbol of a space
     """
     neighbours = _neighbours(texts, left, right)
     beyond = (neighbours >= byte_of.size) | (neighbours != NOTHING) & (byte_of[neighbours % byte_of.size] < 0)
-    # a merge with a character that is none of the alphabet never comes
+    # a merge with a character outside the alphabet never happens
     known = neighbours[:, ~beyond.any(axis=0)]
     kind = np.where(known[0] == NOTHING, 0, LEFT_LONGER) | np.where(known[3] == NOTHING, 0, RIGHT_LONGER)
     before, first, second, after = np.where(known == NOTHING, 0, byte_of[known]).astype(np.int64)
@@ -76,13 +78,14 @@ def byte_joints(texts: BytesTable, left: I32, right: I32, rank: I32, byte_of: I3
 
 
 def _paired_first(left: NDArray[np.bool_], right: NDArray[np.bool_], rank: I32) -> bool:
-    """Whether two spaces are joined before a space is joined to anything else; left, right: the merge's side is one."""
+    """Whether two spaces are merged before a space is merged with anything else. left, right: that side of the merge is
+    a space."""
     two, one = rank[left & right], rank[left ^ right]
     return two.size > 0 and int(two.max()) < int(one.min(initial=two.max() + 1))
 
 
 def _filter(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint64], int]:
-    """The bit filter of some contexts, and its bits."""
+    """(a bit filter of these contexts, the logarithm of its bits)."""
     keys = distinct(keys)
     bits = max(LEAST_BITS, (BITS_PER_CONTEXT * keys.size - 1).bit_length())
     places = keys.astype(np.uint64) * CONTEXT_K >> np.uint64(64 - bits)
@@ -92,7 +95,7 @@ def _filter(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint64], int]:
 
 
 def character_joints(texts: BytesTable, left: I32, right: I32) -> Joints:
-    """What joins characters, by their numbers; all that are next to a space, too."""
+    """The tables of joined characters, by their numbers. A space is joined to everything."""
     _, last, first, _ = _neighbours(texts, left, right)
     joined = np.zeros((1 << CHARACTER_BITS, 1 << CHARACTER_BITS), np.uint8)
     joined[_numbers(last), _numbers(first)] = 1
@@ -101,14 +104,14 @@ def character_joints(texts: BytesTable, left: I32, right: I32) -> Joints:
 
 
 def _numbers(points: NDArray[np.int32]) -> NDArray[np.int64]:
-    """`number` of each code point."""
+    """The number of each code point, as in `joints`."""
     c = points.astype(np.int64)
     return np.where(c < FIRST_SHARED, c, np.where(c == SPACE_MARK_CODE, NUMBER_OF_ESCAPED, shared_number(c)))
 
 
 def _neighbours(texts: BytesTable, left: I32, right: I32) -> NDArray[np.int32]:
-    """int32[4, merges]: the last but one and the last character of each left symbol, the first and the second one of
-    the right symbol; NOTHING where there is none."""
+    """int32[4, merges]: the last two characters of each left symbol and the first two of each right symbol, in the
+    order of the text; NOTHING where there is none."""
     out = np.empty((4, left.size), np.int32)
     merge_neighbours(texts.data, texts.offsets, left, right, out.reshape(-1))
     return out
@@ -116,7 +119,7 @@ def _neighbours(texts: BytesTable, left: I32, right: I32) -> NDArray[np.int32]:
 
 @kernel
 def merge_neighbours(data: U8, offsets: I64, left: I32, right: I32, out: OutI32) -> int:
-    """See `_neighbours`; out: int32[4 * merges]. Returns how many merges."""
+    """See `_neighbours`; out: int32[4 * merges]. Returns the number of merges."""
     count = left.size
     for k in range(count):
         begin, end = offsets[left[k]], offsets[left[k] + 1]
@@ -132,7 +135,7 @@ def merge_neighbours(data: U8, offsets: I64, left: I32, right: I32, out: OutI32)
 
 @helper
 def _character_before(data: U8, begin: int, end: int) -> int:
-    """Where the last character of data[begin:end] begins; `begin` where there is none."""
+    """The offset where the last character of data[begin:end] begins; `begin` if it is empty."""
     i = max(end - 1, begin)
     while i > begin and wide(data[i]) & 0xC0 == 0x80:
         i -= 1
@@ -141,7 +144,7 @@ def _character_before(data: U8, begin: int, end: int) -> int:
 
 @helper
 def _character_behind(data: U8, i: int, end: int) -> int:
-    """Where the first character of data[i:end] ends; `end` where there is none."""
+    """The offset where the first character of data[i:end] ends; `end` if it is empty."""
     if i < end:
         i += 1
     while i < end and wide(data[i]) & 0xC0 == 0x80:
@@ -151,7 +154,7 @@ def _character_behind(data: U8, i: int, end: int) -> int:
 
 @helper
 def _character(data: U8, i: int, end: int) -> int:
-    """The code point that data[i:end] is, or NOTHING when it is empty."""
+    """The code point of the one character data[i:end], or NOTHING if it is empty."""
     if i == end:
         return NOTHING
     c = wide(data[i])

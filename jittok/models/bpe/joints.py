@@ -1,15 +1,15 @@
-"""Where a piece may be cut in two without changing ids: between neighbors that no merge can ever join.
+"""Safe cuts inside pre-tokens: offsets between two neighbors that no merge can ever join.
 
-Some patterns leave long pieces: lines, phrases, or all text up to the next number. Hardly one of them comes twice, so
-the piece cache does not help. Parts of them do come again. A merge joins the last byte of its left symbol with the
-first byte of its right symbol. Two neighbors that no merge joins in this way stay apart in every text, and merges on
-one side of them do not change the other side. If symbols are characters, the same is true of characters.
+Some patterns leave long pre-tokens: lines, phrases, or all text up to the next number. They hardly ever repeat, so the
+pre-token cache does not help, but parts of them do repeat. A merge joins the last byte of its left symbol with the
+first byte of its right symbol. If no merge joins two neighbors in this way, they stay apart in every text, and merges
+on one side of them do not change the other side. If symbols are characters, the same is true of characters.
 
-Two bytes may be joined *loosely*: only by merges of longer symbols, which need certain bytes beside the two.
+Two bytes may be joined *loosely*: only by merges of longer symbols, which need certain bytes next to the two.
 
-Spaces are a special case. In some vocabularies, two spaces have a lower rank than all other merges of a single space.
-Then pairs of spaces are merged first, from the left. In a run of an even number of spaces, no single space is left. So
-after such a run only merges of two spaces count. `joint_rules` computes all this from the merges.
+Spaces are a special case. In some vocabularies, the merge of two spaces has a lower rank than all other merges of a
+single space. Then spaces are merged in pairs first, from the left, and a run of an even number of spaces leaves no
+single space. So after such a run only merges of two spaces matter. `joint_rules` computes the tables from the merges.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from jittok._raw import (
 from jittok.unicode.characters import SPACE_MARK_CODE
 
 BYTE_BITS, CHARACTER_BITS = 8, 10
-"""A joint is the number of the left neighbor and that of the right one; characters share their numbers."""
+"""Bits of a neighbor's number; a joint is the number of the left neighbor and that of the right one. Several
+characters may have the same number."""
 PAIRED = 1 << BYTE_BITS
-"""In place of a space that ends an even run of them; the same as any other where spaces are not paired first."""
+"""The number of a space that ends an even run of spaces; like any other space where spaces are not paired first."""
 APART, LOOSE, JOINED = 0, 1, 3
-"""What two bytes are: joined by no merge, by merges of longer symbols only, by others as well."""
+"""Two bytes are joined by no merge, by merges of longer symbols only, or by a merge of the two bytes."""
 LEFT_LONGER, RIGHT_LONGER = 1, 2
-"""Bits of what is known of a loose joint: that its left or right symbol has more than one byte, and which is next."""
+"""Bits of a loose joint's context: its left or right symbol has more than one byte, of which one more is known."""
 FIRST_OF_ESCAPED = 0xE2
 FIRST_SHARED, NUMBER_OF_ESCAPED = 0x100, 0xFF
 BLOCK = 64
@@ -53,10 +54,10 @@ _6, _64 = np.uint64(6), np.uint64(64)
 
 
 class Joints(NamedTuple):
-    """What merges join. Invariant: contexts.size << 6 == 1 << context_bits."""
+    """The neighbors that merges join. Invariant: contexts.size << 6 == 1 << context_bits."""
 
-    pairs: U64  # a bit for each joint of characters; two, APART, LOOSE or JOINED, for each of bytes
-    contexts: U64  # bit filter of what is around loose joints, see `context`
+    pairs: U64  # one bit for each joint of characters; two for each joint of bytes: APART, LOOSE or JOINED
+    contexts: U64  # hashed set of the contexts of loose joints, see `context`: false positives only
     context_bits: int
 
 
@@ -76,21 +77,22 @@ def open_joints(joints: Joints) -> JointWindow:
 
 @helper
 def context(kind: int, before: int, left: int, right: int, after: int) -> int:
-    """What is known of a loose joint as a number below 2 ** 34; kind: LEFT_LONGER, or RIGHT_LONGER, or both. The byte
-    of a side that is not longer is 0. Also for arrays."""
+    """The context of a loose joint as a number below 2 ** 34; kind: LEFT_LONGER, RIGHT_LONGER or both. `before` or
+    `after` is 0 on a side that is not longer. Also for arrays."""
     return before | left << 8 | right << 16 | after << 24 | kind << 32
 
 
 @helper
 def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, size: int, cuts: Window) -> None:
-    """More cuts in text[start:start + size], where no merge joins.
+    """Add cuts in text[start:start + size] where no merge joins the neighbors.
 
-    These places are looked at:
+    These offsets are tested:
 
-    - between an ASCII letter (for bytes: also a letter beyond ASCII) and something else, but not after a space;
-    - before a character that may stand for a space;
+    - between an ASCII letter (for bytes: also a byte of a non-ASCII character) and something else, but not after a
+      space;
+    - before a character that may be U+2581;
     - after an even run of spaces;
-    - in pieces of more than 16 bytes, every place. Bytes are first cut between bytes of unequal classes.
+    - in pre-tokens of more than 16 bytes, every offset. Bytes are first cut between bytes of unequal classes.
 
     joints: of characters or of bytes; cuts: see `splitters.general`; 64 bytes are readable after the text
     """
@@ -106,7 +108,7 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
                 follower, _, _, _, _ = utf8_masks(text, start + at)
                 begins = equal_mask(text, start + at, FIRST_OF_ESCAPED)
             change = letter ^ (letter << ONE | p_letter)
-            # a space, or what is for one, is nearly always joined to the letter after it
+            # a space or U+2581 is nearly always joined to the letter after it
             change &= ~(space << ONE | letter & (high << ONE | p_high))
             cut |= _apart_characters(joints, text, start + at, (change | begins | ~near) & ~follower & inside)
         else:
@@ -116,7 +118,7 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
             change &= ~(space << ONE)
             alike = lower & (lower << ONE | p_letter & ~p_capital) | capital & (capital << ONE | p_capital)
             alike |= (letter | space) & (space << ONE | p_space)
-            paired = space & (space << ONE | p_space) & ~cut  # after another space of the same piece
+            paired = space & (space << ONE | p_space) & ~cut  # after another space of the same pre-token
             ends, odd = _odd_ends(paired, p_paired, odd)
             after = _near(get_u64(cuts, at // BLOCK + 1), cut) if at + BLOCK <= size else ALL
             unlike = change | _in_long(~near, ~after) & ~alike
@@ -130,7 +132,7 @@ def cut_joints(joints: JointWindow, characters: bool, text: Window, start: int, 
 
 @helper
 def _near(cut: np.uint64, before: np.uint64) -> np.uint64:
-    """Places at or up to 15 after a cut of the block, or after the last one of the block before."""
+    """Offsets at most 15 after a cut of the block, or after the last one of the block before."""
     near = cut << ONE | cut
     near |= near << np.uint64(2)
     near |= near << np.uint64(4)
@@ -140,8 +142,8 @@ def _near(cut: np.uint64, before: np.uint64) -> np.uint64:
 
 @helper
 def _in_long(far: np.uint64, after: np.uint64) -> np.uint64:
-    """Places in pieces of more than 16 bytes: those far from cuts, and the 15 before each. after: of the block
-    after, those far from cuts."""
+    """Offsets in pre-tokens of more than 16 bytes: those far from cuts, and the 15 before each. after: the offsets far
+    from cuts in the next block."""
     for shift in (np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(8)):
         far |= far >> shift | after << (_64 - shift)
         after |= after >> shift
@@ -153,17 +155,17 @@ def _near_before(before: np.uint64) -> np.uint64:
     """The first bytes of a block that are fewer than 16 after the last cut of the block before."""
     if before == NONE:
         return NONE
-    behind = leading_zeros(before) + 1  # of that cut is the block's first byte
+    behind = leading_zeros(before) + 1  # the block's first byte is so far after that cut
     return (ONE << np.uint64(16 - behind)) - ONE if behind < 16 else NONE
 
 
 @helper
 def _odd_ends(some: np.uint64, before: np.uint64, odd: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """(the places right after runs of an odd number of bits; 1 if the block ends inside of a run and has an odd number
-    of it so far). before: 1 if the block before ends with a bit; odd: 1 if it ends inside of such a run.
+    """(the offsets right after runs of an odd number of bits; 1 if the block ends inside a run of which it has an odd
+    number so far). before: 1 if the block before ends with a bit; odd: 1 if it ends inside such a run.
 
-    A run's first bit, added, carries through to the offset after it. Of runs that begin at even places those are odd
-    that end after an even one.
+    Adding a run's first bit carries to the offset after the run. A run from an even offset to another even offset,
+    inclusive, has an odd number of bits.
     """
     starts, goes_on = some & ~(some << ONE | before), some & before
     from_odd = add(some, starts & ~EVEN | goes_on & odd)
@@ -181,9 +183,9 @@ def _state(joints: JointWindow, joint: int) -> int:
 def _apart_bytes(
     joints: JointWindow, text: Window, start: int, at: int, asked: np.uint64, ends: np.uint64
 ) -> np.uint64:
-    """Those of the places in the block at text[start + at] whose bytes no merge joins to those before them.
+    """Those of the offsets `asked` in the block at text[start + at] where no merge joins the bytes on both sides.
 
-    ends: the places right after even runs of spaces
+    ends: the offsets right after even runs of spaces
     """
     found = loose = NONE
     while asked != NONE:
@@ -204,8 +206,8 @@ def _apart_bytes(
 
 @helper
 def _is_held(joints: JointWindow, text: Window, i: int) -> bool:
-    """Whether some merge may join bytes i - 1 and i, a loose joint, between these neighbors. Bytes i - 2 and i + 1 may
-    belong to other pieces: then no merge that they are part of comes, but the answer is only too careful."""
+    """Whether some merge may join bytes i - 1 and i, a loose joint, in this context. Bytes i - 2 and i + 1 may belong
+    to other pre-tokens. Then a merge that includes them cannot happen, and a true result merely misses a cut."""
     before, left, right, after = get_u8(text, i - 2), get_u8(text, i - 1), get_u8(text, i), get_u8(text, i + 1)
     return (
         _is_there(joints, context(LEFT_LONGER, before, left, right, 0))
@@ -222,7 +224,7 @@ def _is_there(joints: JointWindow, key: int) -> bool:
 
 @helper
 def _apart_characters(joints: JointWindow, text: Window, begin: int, asked: np.uint64) -> np.uint64:
-    """The same for characters; the block is at text[begin]."""
+    """`_apart_bytes` for characters; the block is at text[begin]."""
     found = NONE
     while asked != NONE:
         k = trailing_zeros(asked)
@@ -236,7 +238,7 @@ def _apart_characters(joints: JointWindow, text: Window, begin: int, asked: np.u
 
 @helper
 def _number(c: int) -> int:
-    """Ten bits of a code point: Latin-1 as it is, the character that stands for a space alone, all others shared."""
+    """The ten-bit number of a code point: its own for Latin-1 and for U+2581, a shared one for all others."""
     if c < FIRST_SHARED:
         return c
     return NUMBER_OF_ESCAPED if c == SPACE_MARK_CODE else shared_number(c)
@@ -244,13 +246,13 @@ def _number(c: int) -> int:
 
 @helper
 def shared_number(c: int) -> int:
-    """The number of a code point that shares it with others. Also for arrays."""
+    """The number of a code point that has none of its own. Also for arrays."""
     return FIRST_SHARED + (((c * 40503) & 0xFFFF) * 0x300 >> 16)
 
 
 @helper
 def _code_point(text: Window, i: int) -> int:
-    """The character at i of well-formed text."""
+    """The character at i of valid UTF-8."""
     c = get_u8(text, i)
     if c < 0x80:
         return c

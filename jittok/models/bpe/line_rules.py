@@ -1,4 +1,4 @@
-"""Where a line of characters may be cut: where no merge joins what is on both sides."""
+"""Build the tables of safe cuts in lines: offsets where no merge joins the characters on both sides."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _NONE = -1
 
 
 def line_rules(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
-    """The rules of a text whose spaces become U+2581 and whose runs of newlines are words of their own.
+    """The rules for texts whose spaces become U+2581 and whose runs of newlines are pre-tokens.
 
-    symbols: texts; left, right: int32[merges] what merges join. Any two neighbors inside a symbol were joined by the
-    merge of symbols that end and begin with them. Symbols that are invalid UTF-8, or hold a space, do not occur.
+    symbols: texts; left, right: int32[merges] the symbols of each merge. Any two adjacent characters inside a symbol
+    were joined by a merge whose symbols end and begin with them. Symbols that are invalid UTF-8 or contain a space do
+    not occur.
     """
     rows = symbols.offsets.size - 1
     code, owner, _ = rules.characters(symbols.data, symbols.offsets, np.ones(rows, bool))

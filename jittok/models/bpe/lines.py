@@ -1,9 +1,9 @@
-"""BPE over the characters of lines (GEMMA4 and its like), span by span: what the cache holds is copied, what is new is
+"""BPE over the characters of lines (GEMMA4 and the like), span by span: ids of cached spans are copied, new spans are
 merged.
 
-A line of such a text is one word, and merging the whole of it takes long. It may be cut where no merge joins the
-characters on both sides. Lines are always cut from newlines. `rules` says where these places are, so spans are found by
-masks in the text as it is.
+A line is one pre-token in these vocabularies, and merging all of it would be slow. It may be cut where no merge joins
+the characters on both sides, and always between a line and its newlines. `rules` has these safe cuts as tables, so that
+spans are found by bit masks, without rewriting the text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ IDS_PER_BYTE = 3
 def _encode_span(
     work: WorkWindow, text: Window, start: int, stop: int, _low: Any, _high: Any, ids: Window, count: int
 ) -> int:
-    """Ids of a span of well-formed text; OUT_OF_WORK, LONG_WORD."""
+    """Ids of a span of valid UTF-8; OUT_OF_WORK, LONG_WORD."""
     at = 0
     if GROWTH * (stop - start) > work.longest:
         return OUT_OF_WORK
@@ -54,7 +54,7 @@ def _encode_span(
 
 @helper
 def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
-    """The same for a span of up to 31 bytes: one that is to be merged is deferred."""
+    """The same for a span of up to 31 bytes: if it must be merged, it is deferred."""
     if stop - start <= LONGEST:
         token = find_seed(work.seeds, key[0], key[1])
         if token != NOT_FOUND:
@@ -122,6 +122,6 @@ def encode_lines(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """`encode_fragments` for the family LINES; see `jittok.fragments`. MALFORMED: report[FRAGMENT] is not well-formed
-    UTF-8, and `encode_general` is to do it."""
+    """`encode_fragments` for the family LINES; see `jittok.fragments`. MALFORMED: report[FRAGMENT] is invalid UTF-8,
+    which `encode_general` has to encode."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

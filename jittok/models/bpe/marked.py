@@ -1,10 +1,12 @@
-"""BPE of another file over marked words: units with a prefix or suffix, unknown ones, words that are only looked up.
+"""BPE and WordLevel of files other than GGUF as byte-level BPE: prefixes, suffixes, unknown units, whole words.
 
-All become merges of bytes. A character is merged from its bytes first; then GOES_ON and the unit after it become the
-token with the prefix, and a unit and ENDS the one with the suffix. These merges come before those of the file, and no
-other merge sees their parts, so the file's merges continue from the symbols that its own library begins with. What is
-no token alone is a virtual symbol: parts of characters, which stand for tokens of their bytes or for nothing, and
-UNKNOWN, which stands for the unknown token.
+The words come from `splitters.marks`, which marks where they begin in a bitmap and writes GOES_ON before a unit that
+does not begin its word, ENDS after the last unit, and UNKNOWN for an unknown one. All of it becomes merges of bytes. A
+character is merged from its bytes first. Then GOES_ON and a unit merge to the token with the prefix, and a unit and
+ENDS to the token with the suffix. These merges have lower ranks than those of the file, and no other merge has their
+parts, so the file's merges continue from the symbols that its own library begins with. Symbols that are no token are
+virtual: parts of characters, which become the tokens of their bytes or nothing, and UNKNOWN, which becomes the unknown
+token.
 """
 
 from __future__ import annotations
@@ -59,21 +61,21 @@ PLACES = (0, NOT_FIRST, LAST, NOT_FIRST | LAST)
 
 
 class Marked(NamedTuple):
-    """What is compiled of a file whose words are marked."""
+    """The compiled model of such a file, and the tables of its splitter."""
 
     arrays: Arrays
     marking: Marking
 
 
 class _Units(NamedTuple):
-    """What words are made of."""
+    """The units that words consist of: characters or bytes."""
 
-    texts: dict[bytes, bytes]  # as the words have it -> as tokens do
-    known: dict[bytes, int]  # places where it is known, as bits
+    texts: dict[bytes, bytes]  # unit as words have it -> as tokens have it
+    known: dict[bytes, int]  # unit -> bit set of the PLACES in a word where it is a token
 
 
 def compile_pipeline(pipeline: Pipeline, stages: tuple[Splitter, ...]) -> Marked | None:
-    """Arrays of a BPE or of a list of words whose text these stages cut; None for what is not covered."""
+    """Arrays of a BPE or WordLevel model after these splitter stages; None for one that is not supported here."""
     chain, model = chain_of(stages), pipeline.model
     if chain is None or b"" in pipeline.vocabulary:
         return None
@@ -85,13 +87,13 @@ def compile_pipeline(pipeline: Pipeline, stages: tuple[Splitter, ...]) -> Marked
 
 
 class _Symbols:
-    """Symbols and merges as they are made."""
+    """The symbols and merges built so far."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens
         self.stands_for: list[tuple[int, ...]] = []
         self.merges: list[list[tuple[int, int, int]]] = [[], [], []]
-        self.made: dict[tuple[int, int], int] = {}  # of the bytes of characters
+        self.made: dict[tuple[int, int], int] = {}  # merges of the bytes of characters
 
     def virtual(self, *ids: int) -> int:
         self.stands_for.append(ids)
@@ -106,7 +108,7 @@ class _Symbols:
 
 
 def _units(ids: dict[bytes, int], prefix: bytes, suffix: bytes, spelled: bool) -> _Units:
-    """The units that are known anywhere in a word."""
+    """The units that are tokens at some place in a word."""
     if spelled:
         texts = {bytes([byte]): ENCODED_BYTE[byte] for byte in range(BYTES)}
     else:
@@ -124,7 +126,7 @@ def _units(ids: dict[bytes, int], prefix: bytes, suffix: bytes, spelled: bool) -
 
 
 def _bare(text: bytes, prefix: bytes, suffix: bytes) -> bytes:
-    """The one character between the two; nothing where there is not one."""
+    """The single character between prefix and suffix; b"" if there is none or more than one."""
     if text.startswith(prefix) and text.endswith(suffix):
         inner = text[len(prefix) : len(text) - len(suffix)]
         if 0 < len(inner) <= 4 and len(inner.decode("utf-8", "replace")) == 1:
@@ -137,7 +139,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None
     fallback = [ids.get(b"<0x%02X>" % byte, ABSENT) for byte in range(BYTES)]
     falls_back = model.byte_fallback and not chain.spelled and max(fallback) != ABSENT
     if model.byte_fallback and (prefix or suffix or (chain.spelled and max(fallback) != ABSENT)):
-        return None  # characters that spell bytes may have some of these tokens
+        return None  # characters of the byte alphabet may be some of these tokens
     if falls_back and ABSENT in fallback:
         return None
     joined = np.concatenate([model.left, model.right])
@@ -148,7 +150,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None
     if model.whole_words and (prefix or suffix or not _all_known(ids, units, chain.spelled)):
         return None
     if model.whole_words and vanishes and not chain.spelled:
-        return None  # a word could be a token only when something has gone
+        return None  # a word may become a token after an unknown unit is dropped
     tokens = pipeline.model_offsets.size - 1
     symbols = _Symbols(tokens)
     byte_symbols = [
@@ -184,14 +186,14 @@ def _of_merges(pipeline: Pipeline, model: Merges, chain: Chain) -> Marked | None
 
 
 def _all_known(ids: dict[bytes, int], units: _Units, spelled: bool) -> bool:
-    """Whether words that are tokens are written as they are."""
+    """Whether all units of all tokens are known, so that words that are tokens are written unchanged."""
     if spelled:
         return all(known or unit[0] in IN_NO_TEXT for unit, known in units.known.items())
     return all(c.encode() in units.texts for text in ids for c in text.decode("utf-8", "ignore"))
 
 
 def _unit_symbol(symbols: _Symbols, byte_symbols: list[int], unit: bytes, token: int) -> int:
-    """The symbol that the bytes of a unit are merged to."""
+    """The symbol that a unit's bytes merge to; adds the merges."""
     if len(unit) == 1:
         return byte_symbols[unit[0]]
     made, symbol = symbols.made, byte_symbols[unit[0]]
@@ -207,7 +209,7 @@ def _unit_symbol(symbols: _Symbols, byte_symbols: list[int], unit: bytes, token:
 
 
 def _as_word(text: bytes, prefix: bytes, suffix: bytes, spelled: bool) -> bytes:
-    """A token as a word is written that is this token alone, b"" if no word is."""
+    """The word, with its marking bytes, that is exactly this token; b"" if there is none."""
     if not text.endswith(suffix) or (prefix and text.startswith(prefix)):
         return b""
     inner = text[: len(text) - len(suffix)]
@@ -240,8 +242,8 @@ def _marking(chain: Chain, units: _Units, unknown: int, prefix: bytes, suffix: b
 
 
 def _of_words(pipeline: Pipeline, model: Words, chain: Chain) -> Marked | None:
-    """A word is looked up as a whole; what is none is merged to one unknown token, whatever its bytes. Of a word that
-    is longer than all of them, so much stays that it still is."""
+    """WordLevel: a word is looked up as a whole. The bytes of any other word all merge to one unknown token. A word
+    that is longer than all tokens is cut to one byte more than the longest."""
     if chain.spelled:
         return None
     tokens = pipeline.model_offsets.size - 1
@@ -263,7 +265,7 @@ def _arrays(
     whole: dict[bytes, int],
     known: bool,
 ) -> Arrays:
-    """made: see `living`; known: whether a word that is a token is that token, whatever its merges."""
+    """made: see `living`; known: whether a word that is a token becomes it without merging."""
     count = tokens + len(symbols.stands_for)
     own = frozen(byte_symbols, np.int32)
     slots, bits = empty_slots(0)
@@ -309,7 +311,7 @@ def _arrays(
 
 @cache
 def _no_splitter() -> general.Splitter:
-    """One that cuts nothing: words are cut already."""
+    """A splitter that cuts nothing: the words are split already."""
     chain = chain_of(())
     assert chain is not None
     return chain.splitter

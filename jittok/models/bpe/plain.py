@@ -1,4 +1,4 @@
-"""Plain BPE of one text: rewritten if it must be, cut by the general splitter, its words looked up or merged."""
+"""Plain BPE of one text: rewrite it if needed, split it with the general splitter, look up or merge its pre-tokens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def encode_text(
     room: int,
     report: Window,
 ) -> int:
-    """Plain BPE; the text is rewritten first if it must be."""
+    """Ids of text[start:stop] to ids[count:]; the new count or a code. The text is rewritten first if needed."""
     if model.escape == 0 and model.begin_lines == 0 and padded != 0:
         done = encode_words(work, splitter, text, start, stop, start, False, True, ids, count, room, report)
         if done != MALFORMED:
@@ -43,7 +43,8 @@ def encode_text(
     length = _rewrite(model, text, start, stop, work.text, report)
     if length < 0:
         return length
-    # the family LINES keeps pieces as the text has them, where a space is U+2581; the few that are left are not
+    # the family LINES has cached pre-tokens with spaces for U+2581, so a rewritten text that still has a space must not
+    # use the cache
     cached = model.escape == 0 or not _has_space(work.text, length)
     count = encode_words(work, splitter, work.text, 0, length, 0, True, cached, ids, count, room, report)
     if count == SPACE_IN_SYMBOL:
@@ -61,7 +62,7 @@ def _has_space(text: Window, length: int) -> bool:
 
 @helper
 def _before_rewriting(model: Arrays, text: Window, start: int, stop: int, out: Window, place: int) -> int:
-    """Where in text[start:stop] the character stands that rewriting put to `place`; writes to out as rewriting does."""
+    """The offset in text[start:stop] of the character that rewriting moved to `place`; overwrites `out`."""
     i, at, begins = start, 0, model.begin_lines != 0
     while at < place:
         c, size = _read(model, text, i, stop)
@@ -75,12 +76,12 @@ def _before_rewriting(model: Arrays, text: Window, start: int, stop: int, out: W
 
 @helper
 def _read(model: Arrays, text: Window, i: int, stop: int) -> tuple[int, int]:
-    """(code point that the sequence at i is rewritten to, its bytes)."""
+    """(the code point that the sequence at i is rewritten to, the sequence's length)."""
     c, size = decode(text, i, stop, model.shortest)
     if c == BAD:
         c = REPLACEMENT
     elif model.escape != 0 and c == SPACE_BYTE and size == 1:
-        c = SPACE_MARK_CODE  # only the byte 20: an overlong space stays one
+        c = SPACE_MARK_CODE  # only for the byte 20: an overlong space stays a space
     return c, size
 
 
@@ -126,9 +127,9 @@ def encode_words(
     room: int,
     report: Window,
 ) -> int:
-    """Ids of the words of text[start:stop]; MALFORMED (and nothing done) when it is not well formed.
+    """Ids of the pre-tokens of text[start:stop]; MALFORMED, with no effect, if it is invalid UTF-8.
 
-    origin: where it is in the caller's bytes; well_formed: that it is, is known; cached: pieces may be looked up;
+    origin: its offset in the caller's bytes; well_formed: it is known to be valid; cached: the cache may be used
     PAD bytes are readable after it.
     """
     if start == stop:
@@ -147,7 +148,7 @@ def encode_words(
     for word in range((stop - start) // 64 + 1):
         number = bit_places(work.places, number, word * 64 - begin, get_u64(cuts, word))
         done = get_i32(work.places, number - 1)
-        # the last place is where the next piece begins, or the end
+        # the last offset is that of the next pre-token, or the end
         if number > 1 and (number > work.chunk // 4 or begin + done == stop - start):
             if count + 2 * done + SLACK > room:
                 return OUT_OF_ROOM
@@ -169,7 +170,7 @@ def encode_words(
 
 @helper
 def _space_in_word(cuts: Window, text: Window, start: int, stop: int) -> int:
-    """The first space that is not a word of its own."""
+    """The first space that is not a pre-token by itself."""
     for i in range(start, stop):
         if get_u8(text, i) == SPACE_BYTE and not (_begins(cuts, i - start) and _begins(cuts, i + 1 - start)):
             return i

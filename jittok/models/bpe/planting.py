@@ -1,7 +1,7 @@
-"""Which tokens are seeds: those that their own text is encoded to.
+"""Find the seeds of a vocabulary: the tokens whose own text is encoded to that one token.
 
-Where it is known of each symbol how merging makes it (`chain_build.made_symbols`), a token is a seed if it is made of
-the bytes of its text. Else each text is encoded. That takes all kernels of a word, which take seconds to compile.
+If it is known how merging makes each symbol (`chain_build.made_symbols`), a token is a seed if it is made from the
+bytes of its text. Else each text is encoded, which needs all kernels of a word; they take seconds to compile.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MARK_SIZE = len(SPACE_MARK_BYTES)
 
 
 def planted_seeds(arrays: Arrays, made: I32 | None) -> Seeds:
-    """The seeds of a vocabulary whose other arrays are made. made: the rows of all symbols, or None if these cannot be
-    told. Looks at every token of up to 15 bytes once."""
+    """The seeds of a vocabulary whose other arrays are built. made: see `made_symbols`; None if unknown. Tests every
+    token of up to 15 bytes once."""
     count = arrays.whole_ids.size - 1
     slots, bits = empty_slots(count)
     if made is not None and arrays.byte_encode and not arrays.newlines_whole:
@@ -37,10 +37,10 @@ def planted_seeds(arrays: Arrays, made: I32 | None) -> Seeds:
 
 @kernel
 def plant_made(model: Arrays, made: I32, slots: OutU64, bits: int, numbers: OutI32) -> int:
-    """Enter every token of up to 15 bytes, with byte encoding, that a word of its text becomes; returns how many.
+    """Byte-level: insert every seed of up to 15 bytes; returns their number.
 
-    made: see `made_symbols`, of bases whose numbers are bytes; slots, bits: from `empty_slots`; numbers: int32[15]
-    scratch. Of equal texts only the first can be the answer.
+    made: see `made_symbols`, with bases that are bytes; slots, bits: from `empty_slots`; numbers: int32[15] scratch. Of
+    duplicate texts only the first can be a seed.
     """
     whole = open_bytes_table(model.whole)
     count = 0
@@ -58,7 +58,7 @@ def plant_made(model: Arrays, made: I32, slots: OutU64, bits: int, numbers: OutI
 
 @helper
 def _is_made(rows: Window, token: int, text: Window, start: int, stop: int, numbers: Window) -> bool:
-    """Whether merging the bytes text[start:stop] ends with this one symbol."""
+    """Whether the bytes text[start:stop] merge to this one symbol."""
     if get_i32(rows, ROW * token + LENGTH) != stop - start:
         return False
     spell(rows, token, numbers, 0)
@@ -70,10 +70,10 @@ def _is_made(rows: Window, token: int, text: Window, start: int, stop: int, numb
 
 @kernel
 def plant_seeds(model: Arrays, work: MergerWork, slots: OutU64, bits: int, text: OutU8, ids: OutI32) -> int:
-    """Enter every token of up to 15 bytes that its own text is encoded to; returns how many.
+    """Insert every seed of up to 15 bytes; returns their number. Encodes each token's text.
 
-    slots, bits: from `empty_slots`; text: uint8[45 + PAD], ids: int32[60] scratch. One encoding a token. Lines have a
-    space where tokens have U+2581, and so have the keys of their seeds; a token with a space is in no line.
+    slots, bits: from `empty_slots`; text: uint8[45 + PAD], ids: int32[60] scratch. If not byte-level, keys have a space
+    for U+2581, as in the text of lines. A token that contains a space itself occurs in no line.
     """
     words, merge, out, copied = (
         open_words(model),
@@ -101,7 +101,7 @@ def plant_seeds(model: Arrays, work: MergerWork, slots: OutU64, bits: int, text:
 
 @helper
 def _with_spaces(text: Window, size: int) -> int:
-    """Write spaces for U+2581 in text[:size]; the new size, 0 where there is a space already."""
+    """Replace U+2581 by spaces in text[:size]; the new size, or 0 if it contains a space already."""
     i = at = 0
     while i < size:
         byte = get_u8(text, i)

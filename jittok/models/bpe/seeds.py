@@ -1,7 +1,7 @@
-"""Tokens that their own text is encoded to: what a first look at a new word asks before any merging.
+"""Hash table of *seeds*: tokens whose own text is encoded to that one token. A new word is looked up here first.
 
-A word that is such a token needs no merges. Which tokens are is found by encoding each one's text, so a token that no
-merge reaches is never among them. Slots are like those of the piece cache: two words of key, then the id.
+A word that is a seed needs no merging. Seeds are found by encoding each token's text, so a token that no merge makes is
+never one. Slots are like those of the pre-token cache: a key of two words, then the id.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jittok._jit import U64, OutU64, frozen, helper
 from jittok._raw import Window, get_u8, get_u64, multiply, prefetch, put_u64, window
 
 LONGEST = 15
-"""Bytes of the longest seed: its text and length are two words."""
+"""The most bytes of a seed: its text and length fit into two words."""
 NOT_FOUND = -1
 _K = np.uint64(0x9E3779B97F4A7C15)
 _K2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -22,7 +22,7 @@ _0 = np.uint64(0)
 
 
 class Seeds(NamedTuple):
-    """Invariant, by construction: slots.size == 4 << bits, and at least a quarter of the slots is free."""
+    """An open-addressing table. Invariant: slots.size == 4 << bits, and at least a quarter of the slots is free."""
 
     slots: U64  # [4 << bits] low word, high word with the length on top, id, unused
     bits: int
@@ -59,7 +59,7 @@ def _home(low: np.uint64, high: np.uint64, bits: int) -> int:
 
 @helper
 def key_of(text: Window, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
-    """(low, high) word of up to 15 bytes, byte by byte: for texts with nothing readable after them."""
+    """The key (low, high) of up to 15 bytes. Reads no byte after `stop`."""
     low, high = _0, np.uint64(stop - start) << np.uint64(56)
     for k in range(stop - start):
         byte = np.uint64(get_u8(text, start + k))
@@ -72,7 +72,7 @@ def key_of(text: Window, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
 
 @helper
 def plant(slots: Window, bits: int, low: np.uint64, high: np.uint64, token: int) -> None:
-    """Enter one seed."""
+    """Insert one seed."""
     at = _home(low, high, bits)
     while get_u64(slots, 4 * at + 1) != _0:
         at = (at + 1) & ((1 << bits) - 1)
@@ -83,7 +83,7 @@ def plant(slots: Window, bits: int, low: np.uint64, high: np.uint64, token: int)
 
 @helper
 def expect_seed(seeds: SeedWindow, low: np.uint64, high: np.uint64) -> None:
-    """Ask for the memory that `find_seed` reads first."""
+    """Prefetch the slot that `find_seed` reads first."""
     prefetch(seeds.slots, 4 * _home(low, high, seeds.bits), 8)
 
 

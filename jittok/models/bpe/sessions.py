@@ -1,4 +1,4 @@
-"""The sessions around plain BPE: model hybriddna, whose DNA is words of six letters, and model whitespace."""
+"""The sessions around plain BPE: model hybriddna, which splits DNA into words of six letters, and model whitespace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DNA_BEGIN, DNA_END = b"<dna>", b"</dna>"
 
 @helper
 def _find(text: Window, start: int, stop: int, what: bytes) -> int:
-    """Where `what` begins in text[start:stop], or stop."""
+    """The offset of `what` in text[start:stop], or stop."""
     for i in range(start, stop - len(what) + 1):
         k = 0
         while k < len(what) and get_u8(text, i + k) == what[k]:
@@ -83,9 +83,9 @@ def _encode_dna(
 
 @helper
 def _kmer(model: Arrays, work: WorkWindow, text: Window, i: int, part: int, end: int) -> tuple[int, int, int]:
-    """The id of six letters from i on, as capitals, filled with A after `end`; i and part of what is after them.
+    """(id of the six letters at i, as capitals, padded with A after `end`; the next i; the next part).
 
-    part: bytes of the U+2581 at i that belong to the letters before, if that is what a space at i becomes.
+    part: if the space at i becomes U+2581, how many of its three bytes belong to the letters before.
     """
     for k in range(KMER):
         letter = A
@@ -118,8 +118,8 @@ def _encode_runs(
     room: int,
     report: Window,
 ) -> int:
-    """Model whitespace: BPE on every run of characters that are no white space, lower-cased if the vocabulary says
-    so."""
+    """Model whitespace: BPE on every run of characters other than white space, lower-cased if the vocabulary requires
+    it."""
     i, at, origin = start, 0, start
     while i <= stop:
         kind, c, size = WHITE, SPACE_BYTE, 1
@@ -152,7 +152,7 @@ def _encode_runs(
 
 
 class _Windows(NamedTuple):
-    """What the parts of the loop share."""
+    """The windows that the steps of the loop share."""
 
     own: WorkWindow
     splitter: SplitterWindow
@@ -203,5 +203,5 @@ def encode_session(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """`encode_fragments` for vocabularies of another session than PLAIN, with the codes of `encode_general`."""
+    """`encode_fragments` for sessions other than PLAIN, with the codes of `encode_general`."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -1,4 +1,4 @@
-"""Reading text as llama.cpp's BPE does: UTF-8, and everything it is rewritten to before words are cut."""
+"""Read UTF-8 as llama.cpp's BPE does, and write what it is rewritten to before it is split."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BAD = -1
 
 @helper
 def decode(text: Window, i: int, stop: int, shortest: int) -> tuple[int, int]:
-    """(code point, bytes) of the sequence at i, (BAD, 1) if there is none. Surrogates pass.
+    """(code point, length) of the sequence at i, (BAD, 1) if it is malformed. Surrogates are accepted.
 
-    shortest (0 or 1): overlong forms and values above U+10FFFF are none; else any value up to 0x1FFFFF passes whose
-    continuation bytes are there. Source: llama.cpp, unicode_cpt_from_utf8.
+    shortest: if 1, overlong forms and values above U+10FFFF are malformed; if 0, any value up to 0x1FFFFF with its
+    continuation bytes is accepted. Source: llama.cpp, unicode_cpt_from_utf8.
     """
     byte = get_u8(text, i)
     if byte < 0x80:
@@ -38,8 +38,8 @@ def decode(text: Window, i: int, stop: int, shortest: int) -> tuple[int, int]:
 
 @helper
 def first_malformed(text: Window, start: int, stop: int) -> int:
-    """The first byte that begins no sequence in shortest form up to U+10FFFF, or stop. Surrogates count as well
-    formed."""
+    """The offset of the first malformed sequence (overlong forms and values above U+10FFFF included), or stop.
+    Surrogates are accepted."""
     i = start
     while i < stop:
         while i + 8 <= stop and get_word(text, i) & _HIGH == np.uint64(0):
@@ -55,7 +55,7 @@ def first_malformed(text: Window, start: int, stop: int) -> int:
 
 @helper
 def put_code_point(out: Window, at: int, c: int) -> int:
-    """Write the shortest form (three bytes for a surrogate) at `at`; returns the offset after it."""
+    """Write a code point in UTF-8 (three bytes for a surrogate) at `at`; returns the offset after it."""
     if c < 0x80:
         put_u8(out, at, c)
         return at + 1

@@ -1,4 +1,4 @@
-"""One word to ids: the part of BPE that every session and every splitter shares."""
+"""Encode one pre-token (a *word* here, as in llama.cpp): the part of BPE that all sessions and splitters share."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 
 MARK_BYTES = np.uint64(0x8196E2)
-"""The same, its first byte lowest."""
+"""The UTF-8 of U+2581, its first byte lowest."""
 STRETCH = 1 << 16
-"""Bytes of a long word that are merged at once,"""
+"""A long word is merged this many bytes at a time."""
 AGAIN = 64
-"""and how many of their last symbols are merged once more with what follows."""
+"""The last symbols of a stretch that are merged again with the next one."""
 _1 = np.uint64(1)
 
 
 class WordWindow(NamedTuple):
-    """What a word needs of the compiled vocabulary, as windows."""
+    """The arrays of the vocabulary that encoding a word reads, as windows."""
 
     tokens: int
     byte_encode: int
@@ -65,8 +65,8 @@ def open_words(model: Arrays) -> WordWindow:
 
 @helper
 def encode_word(words: WordWindow, merge: Merger, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
-    """Ids of one word to ids[count:]; the new count (at most two a byte), SPACE_IN_SYMBOL or LONG_WORD. The room is
-    proved by the caller, as is the work's: `stop - start` symbols."""
+    """Ids of one word to ids[count:], at most two a byte; the new count, SPACE_IN_SYMBOL or LONG_WORD. The caller
+    guarantees the capacity for ids, and that of the scratch: `stop - start` symbols."""
     token = whole_word(words, text, start, stop)
     if token != ABSENT:
         put_i32(ids, count, token)
@@ -76,7 +76,7 @@ def encode_word(words: WordWindow, merge: Merger, text: Window, start: int, stop
 
 @helper
 def whole_word(words: WordWindow, text: Window, start: int, stop: int) -> int:
-    """The token that a word is whatever its merges, or ABSENT."""
+    """The token that a word becomes regardless of merges, or ABSENT."""
     if words.ignore_merges != 0 or (words.newlines_whole != 0 and get_u8(text, start) == NEWLINE):
         row = find_bytes(words.whole, text, start, stop)
         if row != ABSENT:
@@ -86,7 +86,7 @@ def whole_word(words: WordWindow, text: Window, start: int, stop: int) -> int:
 
 @helper
 def merge_word(words: WordWindow, merge: Merger, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
-    """The same for a word that is known to be no token as a whole."""
+    """`encode_word` for a word that `whole_word` does not find."""
     if words.byte_encode != 0 and merge.chain.state == READY and stop - start > STRETCH:
         return merge_stretches(words, merge, text, start, stop, ids, count, STRETCH, AGAIN)
     if words.byte_encode != 0:
@@ -120,11 +120,11 @@ def merge_stretches(
     size: int,
     again: int,
 ) -> int:
-    """The same by stretches of `size` bytes, with byte encoding and a chain: a word may be megabytes long.
+    """The same for words of up to megabytes: byte-level, left to right, in overlapping stretches of `size` bytes.
 
-    Each stretch begins with one of the last `again` symbols of the one before. If it comes out again, each two
-    neighbors stand side by side in one of the two, so all are what the whole word is merged to (`merging.chain`). If
-    another one comes out, all begins again with stretches of twice the size.
+    Each stretch begins with one of the last `again` symbols of the one before. If that symbol comes out again, each
+    pair of adjacent symbols is a pair of one of the two stretches, so the result is that of the whole word (see
+    `merging.chain`). If not, everything is done again with stretches of twice the size.
     """
     at, written, length, first = start, count, size, wide(NONE)
     while True:
@@ -149,7 +149,7 @@ def merge_stretches(
 
 @helper
 def put_symbol(words: WordWindow, symbol: int, ids: Window, count: int) -> int:
-    """The ids that a symbol stands for to ids[count:]; the new count. Without byte encoding it must be a token."""
+    """Write the ids of a symbol to ids[count:]; the new count. If not byte-level, it must be a token."""
     if 0 <= symbol < words.tokens:
         put_i32(ids, count, symbol)
         return count + 1
@@ -162,8 +162,8 @@ def put_symbol(words: WordWindow, symbol: int, ids: Window, count: int) -> int:
 
 @helper
 def merge_bytes(words: WordWindow, merge: Merger, text: Window, start: int, stop: int) -> int:
-    """With byte encoding: text[start:stop] as symbols, merged; how many queue.symbols are left; or LONG_WORD. No places
-    are kept."""
+    """Byte-level: merge the bytes text[start:stop]; returns how many symbols are left in queue.symbols, or LONG_WORD.
+    Their offsets are not kept."""
     before = get_u8(text, start)
     if 1 < stop - start <= SIXTEEN:
         clear_sixteen(merge.queue)
@@ -194,7 +194,7 @@ def merge_bytes(words: WordWindow, merge: Merger, text: Window, start: int, stop
 
 @helper
 def _merge_characters(words: WordWindow, merge: Merger, text: Window, start: int, stop: int) -> int:
-    """Without byte encoding: the same over characters; SPACE_IN_SYMBOL or LONG_WORD."""
+    """Not byte-level: the same over characters, with offsets in queue.places; or SPACE_IN_SYMBOL or LONG_WORD."""
     symbols, i, space = 0, start, False
     while i < stop:
         byte, size = get_u8(text, i), 1

@@ -1,4 +1,4 @@
-"""Scratch memory and piece cache of one thread, and how a new piece is encoded."""
+"""Scratch memory and pre-token cache of one thread, and how a pre-token that the cache lacks is encoded."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from jittok.pretokenize.splitters.general import SplitWindow, SplitWork, make_sp
 from jittok.structures.pages import scratch
 
 GROWTH = 3
-"""Bytes that one byte of text becomes at most: a space or a bad byte three, a lowered character no more than three. One
-more where U+2581 is put before lines (`Arrays.begin_lines`), of which every second byte may be one."""
+"""The most bytes that one byte of text is rewritten to: three for a space, an invalid byte or a lower-case letter. One
+more with `Arrays.begin_lines`: every second byte may be a line that gets U+2581."""
 CHUNK = 16384
-"""Bytes split before their pieces are looked up: their places stay in the first-level cache."""
+"""Bytes that are split before their pre-tokens are looked up: their offsets fit into the first-level cache."""
 
 
 class Work(NamedTuple):
-    """One thread's memory, for fragments of any length with pieces of up to `longest` bytes (see `make_work`)."""
+    """One thread's memory, for fragments of any length with pre-tokens of up to `longest` bytes (see `make_work`)."""
 
-    text: OutU8  # [GROWTH * longest + 16 + PAD] a fragment rewritten, or copied to where PAD bytes follow it
+    text: OutU8  # [GROWTH * longest + 16 + PAD] a rewritten fragment, or a copy that PAD bytes follow
     rewritten: OutU8  # [GROWTH * longest + 16 + PAD] a span of a line rewritten
     split: SplitWork  # for the general splitter
     run: OutI64  # [RUN_STATE] see RunWindow
-    places: OutI32  # [2 * CHUNK + longest + 64] where the pieces of a chunk begin
-    of_one: OutI32  # [2 * CHUNK + longest + 64] the same of one fragment of a run
+    places: OutI32  # [2 * CHUNK + longest + 64] where the pre-tokens of a chunk begin
+    of_one: OutI32  # [2 * CHUNK + longest + 64] the same for one fragment of a run
     records: OutU64  # one batch of look-ups
     merge: MergerWork
     deferred: DeferredWork
@@ -54,7 +54,7 @@ class Work(NamedTuple):
 
 
 class WorkWindow(NamedTuple):
-    """The same, and what new pieces need, as windows."""
+    """The same as windows, with those that new pre-tokens need."""
 
     text: Window
     rewritten: Window
@@ -75,7 +75,7 @@ class WorkWindow(NamedTuple):
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
-    """Memory of one thread for pieces of up to `longest` bytes. Pages that no text needs are never touched."""
+    """Memory of one thread for pre-tokens of up to `longest` bytes. Pages that no text needs are not touched."""
     room = GROWTH * longest + 16
     return Work(
         scratch(room + PAD, np.uint8),
@@ -93,13 +93,13 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
-    """The same memory for longer pieces: what the cache holds stays."""
+    """The same memory for longer pre-tokens, with the same cache."""
     return make_work(arrays, longest, 1 << 10, work.chunk)._replace(cache=work.cache)
 
 
 @helper
 def open_work(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> WorkWindow:
-    """Windows onto the arrays. tokens: of the fragments; ends: of the ids of each."""
+    """Windows onto the arrays. tokens, ends: those of the fragments (see jittok.fragments)."""
     work.run[BARRED] = -1
     return WorkWindow(
         window(work.text),
@@ -125,7 +125,7 @@ def open_work(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> WorkWindo
 def _encode_new_piece(
     work: WorkWindow, text: Window, start: int, stop: int, low: Any, high: Any, ids: Window, count: int
 ) -> int:
-    """Ids of a piece that the cache does not hold; OUT_OF_WORK when it is longer than the work."""
+    """Ids of a pre-token that the cache does not hold; OUT_OF_WORK if it is too long for the scratch."""
     if stop - start > work.longest:
         return OUT_OF_WORK
     if stop - start <= LONGEST:
@@ -133,14 +133,14 @@ def _encode_new_piece(
         if token != NOT_FOUND:
             put_i32(ids, count, token)
             return count + 1
-        if work.words.byte_encode != 0:  # then every word of this length that is a token as a whole is a seed
+        if work.words.byte_encode != 0:  # byte-level: the table has every whole-word token of this length
             return merge_word(work.words, work.merge, text, start, stop, ids, count)
     return encode_word(work.words, work.merge, text, start, stop, ids, count)
 
 
 @inlined
 def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
-    """The same for a piece of up to 31 bytes: one that must be merged is deferred, and merged with others."""
+    """The same for a pre-token of up to 31 bytes: if it must be merged, it is deferred and merged in a batch."""
     if work.words.byte_encode == 0 or stop - start < 2:
         return _encode_new_piece(work, text, start, stop, key[0], key[1], ids, count)
     if stop - start <= LONGEST:
@@ -155,13 +155,13 @@ def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key:
 
 @helper
 def make_room(work: WorkWindow, ids: Window, count: int) -> int:
-    """The count, after all words that were deferred if there is no capacity for one more."""
+    """Finish the batch of deferred words if it is full; the new count."""
     return count if has_room(work.deferred) else finish(work, ids, count)
 
 
 @helper
 def finish(work: WorkWindow, ids: Window, count: int) -> int:
-    """The new count when no word is deferred any more, see `finish_words`."""
+    """Finish all deferred words (see `finish_words`); the new count."""
     return finish_words(work.deferred, work.words, work.cache, work.run, ids, count)
 
 
@@ -173,13 +173,13 @@ def drop(work: WorkWindow) -> int:
 
 @helper
 def expect(work: WorkWindow, low: Any, high: Any) -> None:
-    """Prefetch a new piece's seed."""
+    """Prefetch the slot of `seeds` for a new pre-token."""
     expect_seed(work.seeds, low, high)
 
 
 @helper
 def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: Window, count: int) -> int:
-    """Ids of the pieces that work.places tells, without the cache."""
+    """Ids of the pre-tokens at the offsets in work.places, without the cache."""
     for k in range(number):
         start, stop = begin + get_i32(work.places, k), begin + get_i32(work.places, k + 1)
         if stop - start > work.longest:
@@ -193,5 +193,5 @@ def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: 
 resolve = make_resolve(_encode_new_piece, expect, deferred=(_encode_or_defer, make_room))
 _resolve_text = make_resolve(_encode_new_piece, expect, in_runs=False, deferred=(_encode_or_defer, make_room))
 look_up = make_look_up(_resolve_text, finish)
-"""look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A loop of
-its own: without what records of runs need, first met text is as fast as it was."""
+"""look_up(work.cache, work.records, work, text, begin, places, number, 0, ids, count); see `make_look_up`. A
+separate loop: the one for runs would be slower for new text."""
