@@ -40,7 +40,7 @@ def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads
     count = thread_count(threads)
     pending: deque[Future[Encoded]] = deque()
     stop = Stop()
-    with stoppable_pool(count, "jittok-corpus", stop) as pool:
+    with stoppable_pool(count, stop) as pool:
         for raw in ranges:
             pending.append(pool.submit(encoder, raw, stop))
             del raw

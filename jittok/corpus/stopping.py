@@ -1,11 +1,16 @@
-"""Work that is done in steps, between which another thread may stop it. No one waits for a step that is under way."""
+"""Work that is done in steps, between which another thread may stop it. No one waits for a step that is under way.
+
+The handler of a signal may begin such work of its own while other work is under way: they share no lock, see `Pool`.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
+
+from jittok._jit.pool import Pool
 
 
 class Stop(threading.Event):
@@ -22,10 +27,10 @@ NEVER = Stop()
 
 
 @contextmanager
-def stoppable_pool(threads: int, name: str, stop: Stop, wait: bool = False) -> Iterator[ThreadPoolExecutor]:
+def stoppable_pool(threads: int, stop: Stop, wait: bool = False) -> Iterator[Pool]:
     """Threads that work while nothing fails. Whatever is raised, Ctrl-C above all, stops them between two steps.
     `wait`: it is raised only when they have ended, which threads that write files need."""
-    pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    pool = Pool(threads)
     try:
         yield pool
     except BaseException:

@@ -103,7 +103,7 @@ def find_all(table: BytesTable, data: U8, offsets: I64, rows: OutI32) -> int:
 
 
 @helper
-def _mixed(word: np.uint64, factor: np.uint64) -> np.uint64:
+def folded(word: np.uint64, factor: np.uint64) -> np.uint64:
     """The low half of a product, and about the high half over it: a change of the highest bits of a word, which the low
     half passes on as it is, changes the high half by what no one knows who does not know the factor."""
     a, b, c, d = word >> _32, word & _LOW, factor >> _32, factor & _LOW
@@ -117,7 +117,7 @@ def hash_bytes(text: Window, start: int, stop: int, key: np.uint64, factor: np.u
     h = add(np.uint64(stop - start), key)
     i = start
     while i + 8 <= stop:
-        h = add(_mixed(h ^ get_word(text, i), factor), key)
+        h = add(folded(h ^ get_word(text, i), factor), key)
         i += 8
     if i < stop:
         word, shift = np.uint64(0), np.uint64(0)
@@ -125,7 +125,7 @@ def hash_bytes(text: Window, start: int, stop: int, key: np.uint64, factor: np.u
             word |= np.uint64(get_u8(text, i)) << shift
             shift += np.uint64(8)
             i += 1
-        h = _mixed(h ^ word, factor)
+        h = folded(h ^ word, factor)
     h ^= h >> _32
     return add(multiply(h, _MIX), h >> _29)
 

@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit.pool import Pool
 from jittok.corpus.stopping import Stop, stoppable_pool
 from jittok.encode.stretches import STRETCH_BYTES, stretches_of, thread_count
 from jittok.errors import CorpusError, EncodingFailed
@@ -132,10 +133,10 @@ class Tally:
         self.documents = self.bytes = 0
         self.tail = Tail()
 
-    def pool(self) -> AbstractContextManager[ThreadPoolExecutor]:
+    def pool(self) -> AbstractContextManager[Pool]:
         """Threads. Whatever is raised while they are asked to work, Ctrl-C above all, stops them where they are."""
         self._make_ready()
-        return stoppable_pool(self.threads, "jittok-train", self.stop, wait=True)
+        return stoppable_pool(self.threads, self.stop, wait=True)
 
     def _make_ready(self) -> None:
         """Count a text that is forgotten: kernels are compiled here, as Ctrl-C has to wait for threads that compile."""
@@ -259,7 +260,7 @@ def scaled(weights: Any) -> NDArray[np.int64]:
     return np.round(found * UNIT).astype(np.int64)
 
 
-def in_turn(pool: ThreadPoolExecutor, threads: int, jobs: Iterator[Callable[[], Any]]) -> Iterator[Any]:
+def in_turn(pool: Pool, threads: int, jobs: Iterator[Callable[[], Any]]) -> Iterator[Any]:
     """Results of jobs in their order, a few jobs ahead."""
     pending: deque[Future[Any]] = deque()
     try:

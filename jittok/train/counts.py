@@ -157,8 +157,9 @@ class Counts:
                     raise CorpusError(f"{path}, line {number}", line[:80], EXPECTED) from None
         if sum(counts) >= MOST:
             raise CorpusError(str(path), InWords(f"{sum(counts)} occurrences"), f"fewer than {MOST}")
+        known = _facts(path, facts)
         try:
-            return cls(*flat_words(words), np.array(counts, np.int64), **_facts(path, facts))
+            return cls(*flat_words(words), np.array(counts, np.int64), **known)
         except ValueError as error:
             raise CorpusError(str(path), InWords(str(error)), "counts that 64 bits hold") from None
 

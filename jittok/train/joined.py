@@ -58,7 +58,7 @@ def add_found(own: Table, other: Table, first: int, last: int) -> int:
         if not_there(count):
             continue
         a, b = get_u64(source.short, SLOT * k), get_u64(source.short, SLOT * k + 1)
-        i = np.int64(hash_short(a, b) & table.short_mask)
+        i = np.int64(hash_short(a, b, table.key, table.factor) & table.short_mask)
         had = get_u64(table.short, SLOT * i + 2)
         while had != NONE and (get_u64(table.short, SLOT * i) != a or get_u64(table.short, SLOT * i + 1) != b):
             i = i + 1 & np.int64(table.short_mask)
@@ -141,7 +141,7 @@ def words_of(tables: Sequence[Table], threads: int = 1) -> Listed:
         return _words_of(tables, map)
     list_words(tables[0], 0, 0, 0, *_EMPTY, np.zeros(3, np.int64))  # compiled here, as Ctrl-C waits for other threads
     add_found(tables[0], tables[0], 0, 0)
-    with stoppable_pool(threads, "jittok-train", Stop()) as pool:
+    with stoppable_pool(threads, Stop()) as pool:
         return _words_of(tables, pool.map)
 
 

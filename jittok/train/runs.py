@@ -3,22 +3,27 @@
 A run is a header and slices. The header is RUN, then int64[3 * SLICES]: short words, long words and bytes of each
 slice. A slice has the slots of short words, those of long ones, and the bytes of these. Slices of all runs are added
 one after the other, so no more than one slice of the whole has to be in memory as a table.
+
+Which slice a word is in is the same in every process, as another one may go on: these hashes have no secret. A text can
+choose words that are all in one slice, which is as large as the whole then; time is as for others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import frozen
 from jittok.corpus import disk
 from jittok.corpus.folders import create, open_regular
 from jittok.errors import CorpusError, InWords
-from jittok.train.table import K1, K2, K3, N_BLOB, S29, S32, S56, SHORT, SLOT, Table
+from jittok.structures.bytes_table import KEYS
+from jittok.train.table import K1, K2, K3, N_BLOB, S29, S32, S56, SHORT, SLOT, Table, lasting_hashes
 
 RUN = b"jittok words run 1".ljust(24)
 SLICES = 64
@@ -28,7 +33,7 @@ AT_ONCE = 1 << 16
 
 
 def _short_slices(slots: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """uint8[slots]: the slice of each short word, by `table.hash_short`."""
+    """uint8[slots]: the slice of each short word, by a hash of its keys."""
     out = np.empty(slots.shape[0], np.uint8)
     for at in range(0, slots.shape[0], AT_ONCE):
         a, b = slots[at : at + AT_ONCE, 0], slots[at : at + AT_ONCE, 1]
@@ -38,11 +43,22 @@ def _short_slices(slots: NDArray[np.uint64]) -> NDArray[np.uint8]:
     return out
 
 
+def _long_hashes(table: Table, slots: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """uint64[slots]: hashes of the long words in these slots; their top bits are their slices."""
+    out = np.empty(slots.size, np.uint64)
+    for at in range(0, slots.size, AT_ONCE):
+        lasting_hashes(table, frozen(slots[at : at + AT_ONCE], np.int64), out[at : at + AT_ONCE])
+    return out
+
+
 def write_run(path: Path, table: Table) -> int:
     """Write a table; the CRC-32 of the file."""
     short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
-    places, bounds = _by_slice(np.flatnonzero(short[:, 2]), lambda rows: _short_slices(short[rows]))
-    longs, long_bounds = _by_slice(np.flatnonzero(long[:, 2]), lambda rows: (long[rows, 0] >> TOP).astype(np.uint8))
+    places, longs = np.flatnonzero(short[:, 2]), np.flatnonzero(long[:, 2])
+    order, bounds = _by_slice(_short_slices(short[places]))
+    places, hashes = places[order], _long_hashes(table, longs)
+    order, long_bounds = _by_slice((hashes >> TOP).astype(np.uint8))
+    longs, hashes = longs[order], hashes[order]
     all_lengths = np.append(0, np.cumsum((long[longs, 3] >> S32).astype(np.int64)))
     sizes = np.column_stack([np.diff(bounds), np.diff(long_bounds), np.diff(all_lengths[long_bounds])])
     crc = 0
@@ -56,18 +72,17 @@ def write_run(path: Path, table: Table) -> int:
             blob = table.blob[
                 np.repeat(tail[:, 1].astype(np.int64) - ends + lengths, lengths) + np.arange(lengths.sum())
             ]
-            tail[:, 1] = ends - lengths
+            tail[:, 0], tail[:, 1] = hashes[long_bounds[k] : long_bounds[k + 1]], ends - lengths
             raw = head.tobytes() + tail.tobytes() + blob.tobytes()
             crc = disk.crc32(raw, crc)
             file.write(raw)
     return disk.crc32(sizes.tobytes(), crc)
 
 
-def _by_slice(places: NDArray[np.int64], slices_of: Callable[..., Any]) -> tuple[NDArray[np.int64], list[int]]:
-    """(the places, those of a slice together, in their order; where each slice begins, and the end)."""
-    slices = slices_of(places)
+def _by_slice(slices: NDArray[np.uint8]) -> tuple[NDArray[np.int64], list[int]]:
+    """(an order in which those of a slice are together, as they came; where each slice begins, and the end)."""
     order = np.argsort(slices, kind="stable")
-    return places[order], np.searchsorted(slices[order], np.arange(SLICES + 1)).tolist()
+    return order, np.searchsorted(slices[order], np.arange(SLICES + 1)).tolist()
 
 
 def _open(path: Path) -> BinaryIO:
@@ -143,4 +158,4 @@ def _read_slice(path: Path, file: BinaryIO, short: int, long: int, blob: int) ->
         raise CorpusError(str(path), InWords("a word that is not all there"), "a run of counted words")
     used = np.zeros(3, np.int64)
     used[N_BLOB] = blob
-    return Table(head, tail, words, used, np.zeros(0, np.uint64))
+    return Table(head, tail, words, used, np.zeros(0, np.uint64), KEYS)

@@ -5,6 +5,10 @@ that is known touches one cache line. A longer one is found by a hash of 64 bits
 words lie one after the other. Pieces come in batches: all of a batch are hashed and their slots asked for, then they
 are compared.
 
+Words are hashed with a secret of the process, which a table carries: a text cannot choose words that all want one slot,
+which would take time in the square of their number. No count depends on it. Runs on disk are for other processes, too,
+so they are cut by hashes without a secret (see `runs`), and words are hashed anew when they are added from there.
+
 A slot is four words of 64 bits, a count of 0 an empty one:
 
     short   bytes 0..7 | bytes 8..14 and the length in the top byte | count | the last document it was met in
@@ -23,6 +27,7 @@ from numpy.typing import NDArray
 from jittok._jit import I64, U8, U64, OutI64, OutU8, OutU64, helper, kernel
 from jittok._raw import (
     Window,
+    add,
     get_i32,
     get_i64,
     get_u64,
@@ -34,6 +39,7 @@ from jittok._raw import (
     put_word,
     window,
 )
+from jittok.structures.bytes_table import KEYS, folded
 
 SLOT = 4
 SHORT = 15
@@ -61,6 +67,7 @@ class Table(NamedTuple):
     blob: OutU8  # [bytes] long words, with 16 bytes of room after
     used: OutI64  # [3] short words, long words, bytes of the blob
     keys: OutU64  # [3 * BATCH] scratch: the keys and slots of one batch
+    secret: U64  # [2] see `bytes_table.KEYS`; tables whose words are compared have the same
 
 
 class TableWindow(NamedTuple):
@@ -76,6 +83,8 @@ class TableWindow(NamedTuple):
     short_limit: int
     long_limit: int
     blob_size: int
+    key: np.uint64
+    factor: np.uint64
 
 
 def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> Table:
@@ -86,6 +95,7 @@ def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> Table:
         np.empty(blob, np.uint8),
         np.zeros(3, np.int64),
         np.zeros(3 * BATCH, np.uint64),
+        KEYS,
     )
 
 
@@ -97,7 +107,7 @@ def table_bytes(table: Table) -> int:
 @helper
 def open_table(table: Table) -> TableWindow:
     """Windows onto the arrays."""
-    short, long = table.short.size // SLOT, table.long.size // SLOT
+    short, long, secret = table.short.size // SLOT, table.long.size // SLOT, window(table.secret)
     return TableWindow(
         window(table.short),
         window(table.long),
@@ -109,19 +119,38 @@ def open_table(table: Table) -> TableWindow:
         short * 5 // 8,
         long * 5 // 8,
         table.blob.size,
+        get_u64(secret, 0),
+        get_u64(secret, 1),
     )
 
 
 @helper
-def hash_short(a: np.uint64, b: np.uint64) -> np.uint64:
-    """The hash of a short word's two keys."""
-    h = multiply(a ^ a >> S32, K1) ^ multiply(b ^ b >> S29, K2)
+def hash_short(a: np.uint64, b: np.uint64, key: np.uint64, factor: np.uint64) -> np.uint64:
+    """The hash of a short word's two keys with a secret, of which both numbers are odd.
+
+    Keys of which one half is the same never meet in all bits. Others do where they differ in the highest bits alone, if
+    a secret that nobody knows happens to be so: of n chosen words no more than about the root of n / 1000.
+    """
+    h = multiply(a ^ a >> S32, key) ^ multiply(b ^ b >> S29, factor)
     h = multiply(h ^ h >> S32, K3)
     return h ^ h >> S29
 
 
 @helper
-def _hash_long(text: Window, at: int, size: int) -> np.uint64:
+def _hash_long(text: Window, at: int, size: int, key: np.uint64, factor: np.uint64) -> np.uint64:
+    """The hash of a long word with a secret."""
+    h = add(np.uint64(size), key)
+    i = 0
+    while i + 8 < size:
+        h = add(folded(h ^ get_word(text, at + i), factor), key)
+        i += 8
+    h = multiply(folded(h ^ get_word(text, at + size - 8), factor), K3)
+    return h ^ h >> S32
+
+
+@helper
+def _lasting_hash(text: Window, at: int, size: int) -> np.uint64:
+    """The hash of a long word that is the same in every process."""
     h = multiply(np.uint64(size), K1)
     i = 0
     while i + 8 <= size:
@@ -130,6 +159,16 @@ def _hash_long(text: Window, at: int, size: int) -> np.uint64:
         i += 8
     h = multiply(h ^ get_word(text, at + size - 8), K3)
     return h ^ h >> S32
+
+
+@kernel
+def lasting_hashes(table: Table, slots: I64, out: OutU64) -> int:
+    """The hashes without a secret of the long words in these slots. slots: int64[n], none empty; out: uint64[n]."""
+    own = open_table(table)
+    for k in range(slots.size):
+        size = np.int64(get_u64(own.long, SLOT * slots[k] + 3) >> S32)
+        out[k] = _lasting_hash(own.blob, np.int64(get_u64(own.long, SLOT * slots[k] + 1)), size)
+    return slots.size
 
 
 @helper
@@ -239,7 +278,7 @@ def count_batch(
         at = get_i32(places, first + k)
         size = get_i32(places, first + k + 1) - at
         a, b = _keys(text, begin + at, size)
-        slot = hash_short(a, b) & table.short_mask
+        slot = hash_short(a, b, table.key, table.factor) & table.short_mask
         put_u64(table.keys, 3 * k, a)
         put_u64(table.keys, 3 * k + 1, b)
         put_u64(table.keys, 3 * k + 2, slot)
@@ -251,7 +290,8 @@ def count_batch(
             slot = np.int64(get_u64(table.keys, 3 * k + 2))
             _add_short(table, slot, get_u64(table.keys, 3 * k), get_u64(table.keys, 3 * k + 1), weight, mark)
         else:
-            _add_long(table, _hash_long(text, begin + at, size), text, begin + at, size, weight, mark)
+            h = _hash_long(text, begin + at, size, table.key, table.factor)
+            _add_long(table, h, text, begin + at, size, weight, mark)
     return 0
 
 
@@ -271,7 +311,8 @@ def add_table(table: Table, short: U64, long: U64, blob: U8, state: OutI64) -> i
                 state[0] = k
                 return code
             a, b = get_u64(others, SLOT * k), get_u64(others, SLOT * k + 1)
-            _add_short(own, np.int64(hash_short(a, b) & own.short_mask), a, b, count, NONE)
+            h = hash_short(a, b, own.key, own.factor)
+            _add_short(own, np.int64(h & own.short_mask), a, b, count, NONE)
         k += 1
     state[0] = k
     k = state[1]
@@ -284,7 +325,7 @@ def add_table(table: Table, short: U64, long: U64, blob: U8, state: OutI64) -> i
                 state[1] = k
                 return code
             place = np.int64(get_u64(longer, SLOT * k + 1))
-            _add_long(own, get_u64(longer, SLOT * k), text, place, size, count, NONE)
+            _add_long(own, _hash_long(text, place, size, own.key, own.factor), text, place, size, count, NONE)
         k += 1
     state[1] = k
     return 0
@@ -306,17 +347,18 @@ def add_words(table: Table, words: U8, starts: I64, counts: I64, state: OutI64) 
             return code
         weight = np.uint64(counts[k])
         if weight != NONE and size > SHORT:
-            _add_long(own, _hash_long(text, at, size), text, at, size, weight, NONE)
+            _add_long(own, _hash_long(text, at, size, own.key, own.factor), text, at, size, weight, NONE)
         elif weight != NONE and size > 0:
             a, b = _keys(text, at, size)
-            _add_short(own, np.int64(hash_short(a, b) & own.short_mask), a, b, weight, NONE)
+            h = hash_short(a, b, own.key, own.factor)
+            _add_short(own, np.int64(h & own.short_mask), a, b, weight, NONE)
         k += 1
     state[0] = k
     return 0
 
 
 @kernel
-def spread_slots(slots: OutU64, long: int) -> int:
+def spread_slots(slots: OutU64, secret: U64, long: int) -> int:
     """The words in the first half of the slots, all others of which are empty, take their places in the whole table.
 
     From the first empty slot on, around: a word moves to a slot that no later one is before, if not to its
@@ -332,7 +374,7 @@ def spread_slots(slots: OutU64, long: int) -> int:
         if count == NONE:
             continue
         a, b, last = get_u64(table, SLOT * k), get_u64(table, SLOT * k + 1), get_u64(table, SLOT * k + 3)
-        i = np.int64((a if long != 0 else hash_short(a, b)) & np.uint64(mask))
+        i = np.int64((a if long != 0 else hash_short(a, b, secret[0], secret[1])) & np.uint64(mask))
         put_u64(table, SLOT * k + 2, NONE)
         while get_u64(table, SLOT * i + 2) != NONE:
             i = i + 1 & mask
@@ -356,7 +398,7 @@ def _on_lines(size: int) -> NDArray[np.uint64]:
     return whole[front : front + size]
 
 
-def _twice(slots: NDArray[np.uint64], long: int) -> NDArray[np.uint64]:
+def _twice(slots: NDArray[np.uint64], secret: U64, long: int) -> NDArray[np.uint64]:
     """The same words in twice as many slots."""
     more, size = slots[:0], 2 * slots.size
     if isinstance(slots.base, np.ndarray):
@@ -365,16 +407,16 @@ def _twice(slots: NDArray[np.uint64], long: int) -> NDArray[np.uint64]:
     if more.size < size:
         more = _on_lines(2 * size)[:size]
         more[: slots.size] = slots
-    spread_slots(more, long)
+    spread_slots(more, secret, long)
     return more
 
 
 def grown(table: Table, code: int, size: int = 0) -> Table:
     """The table with more of what `code` says there is too little of; `size`: bytes that the blob must take."""
     if code == NEED_SHORT:
-        return table._replace(short=_twice(table.short, 0))
+        return table._replace(short=_twice(table.short, table.secret, 0))
     if code == NEED_LONG:
-        return table._replace(long=_twice(table.long, 1))
+        return table._replace(long=_twice(table.long, table.secret, 1))
     used = int(table.used[N_BLOB])
     blob = np.empty(max(2 * table.blob.size, used + size + 1024), np.uint8)
     blob[:used] = table.blob[:used]

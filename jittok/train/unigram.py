@@ -255,7 +255,7 @@ def _slices(model: _Model, slices: int, run: Callable[[int], Any]) -> Iterator[A
     if model.threads == 1:
         yield from map(run, range(slices))
         return
-    with stoppable_pool(min(model.threads, slices), "jittok-train", Stop()) as pool:
+    with stoppable_pool(min(model.threads, slices), Stop()) as pool:
         yield from pool.map(run, range(slices))
 
 

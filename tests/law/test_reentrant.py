@@ -44,11 +44,50 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 print("done")
 """
 
+TRAINING = """
+import faulthandler, signal, sys, tempfile, time
+faulthandler.dump_traceback_later(100, exit=True)
+import jittok
+from jittok.corpus import compile_corpus
+from jittok.train.unigram import train_unigram
+tok, folder = jittok.bundled("gpt-2"), tempfile.TemporaryDirectory()
+texts = [f"some text number {k} and more words of it " * 30 for k in range(300)]
+file, count, corpora = folder.name + "/a.txt", 0, 0
+with open(file, "w") as out:
+    out.write("\\n".join(texts))
+
+def work():
+    global corpora
+    corpora += 1
+    merges = jittok.train(texts, 300, pre="gpt-2", threads=2).merges
+    pieces = train_unigram(texts[:20], 40, threads=2, byte_fallback=False).pieces
+    compile_corpus([file], tok, f"{folder.name}/{corpora}", threads=2, check_space=False)
+    return merges, pieces
+
+right = work()
+
+def handler(*_):
+    global count
+    count += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert work() == right
+    signal.setitimer(signal.ITIMER_REAL, 0.003)
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.002)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end or count < 10:
+    assert work() == right
+signal.setitimer(signal.ITIMER_REAL, 0)
+print("done")
+"""
+
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
-def test_a_handler_of_a_signal_may_call_a_batch_amid_a_batch():
+@pytest.mark.parametrize("script", [HANDLER, TRAINING], ids=["batches", "training and corpora"])
+def test_a_handler_of_a_signal_may_make_the_call_that_it_interrupts(script):
     ended = subprocess.run(
-        [sys.executable, "-c", HANDLER, "4"],
+        [sys.executable, "-c", script, "4"],
         capture_output=True,
         text=True,
         timeout=200,

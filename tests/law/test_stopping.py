@@ -67,7 +67,7 @@ def test_what_has_not_begun_is_not_done_once_something_fails():
         begun.set()
         gate.wait(100)
 
-    with pytest.raises(ZeroDivisionError), stoppable_pool(1, "jittok-test", stop) as pool:  # noqa: PT012
+    with pytest.raises(ZeroDivisionError), stoppable_pool(1, stop) as pool:  # noqa: PT012
         first, *others = [pool.submit(work) for _ in range(3)]
         begun.wait(100)
         raise ZeroDivisionError
@@ -116,12 +116,16 @@ def test_steps_keep_every_document_where_many_are_empty_or_none_is_there(tok, tm
 
 @pytest.mark.process  # without the compiler nothing runs that Python could not leave alone
 def test_a_corpus_is_left_while_a_kernel_runs_and_goes_on(tok, letters, tmp_path):
-    begun = threading.Event()
+    begun, working, ended = threading.Event(), [], []
     encode = RangeEncoder.__call__
 
     def watched(self, *given):
+        working.append(self)
         begun.set()
-        return encode(self, *given)
+        try:
+            return encode(self, *given)
+        finally:
+            ended.append(self)
 
     before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     tok.encode("a" * 10_000)
@@ -135,10 +139,11 @@ def test_a_corpus_is_left_while_a_kernel_runs_and_goes_on(tok, letters, tmp_path
         RangeEncoder.__call__ = encode
         signal.signal(signal.SIGALRM, before)
         begun.set()
-    left = [thread for thread in threading.enumerate() if thread.name.startswith("jittok-corpus")]
-    assert left, "the kernel was still at work when the call was left"
-    for thread in left:
-        thread.join(100)
+    assert len(working) > len(ended), "the kernel was still at work when the call was left"
+    patience = time.monotonic() + 100
+    while len(working) > len(ended) and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert len(working) == len(ended)
     small = tmp_path / "small.txt"
     small.write_text("one text")
     compile_corpus([small], tok, tmp_path / "other", threads=2)

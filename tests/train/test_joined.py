@@ -122,7 +122,7 @@ def test_words_that_stand_around_the_end_of_a_table_are_found_when_it_has_double
             while slots[4 * i + 2]:
                 i = i + 1 & 7
             slots[4 * i : 4 * i + 4] = h, 3 * h, h + 1, 5 * h
-        table.spread_slots(slots, 1)
+        table.spread_slots(slots, table.KEYS, 1)
         for h in hashes:
             i = h & 15
             while slots[4 * i + 2] and slots[4 * i] != h:
