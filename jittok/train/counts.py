@@ -254,7 +254,10 @@ def summed(parts: Iterable[Counts]) -> Counts:
 def check_bytes(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
     """ValueError where words have too many bytes together, each as often as it occurs: pairs of neighbors, of which a
     word has nearly as many as bytes, are summed in 64 bits as well."""
-    occurring = float(np.diff(starts).astype(np.float64) @ counts.astype(np.float64))  # MOST is far from what overflows
+    lengths = np.diff(starts)
+    occurring = float(lengths.astype(np.float64) @ counts.astype(np.float64))
+    if occurring >= MOST // 2:  # so many that floats may round to MOST
+        occurring = int(lengths.astype(object) @ counts.astype(object))
     if occurring >= MOST:
         found = f"{occurring:.3g} bytes in all occurrences together"
         raise ValueError(f"counts: found {found}, expected fewer than {MOST}")
