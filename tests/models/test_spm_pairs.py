@@ -71,28 +71,64 @@ def test_more_room_is_made_for_pairs_until_there_is_enough(monkeypatch):
     assert len(whole[1]) > 1
 
 
-def test_texts_of_one_hash_are_told_apart_by_their_bytes():
-    """The Thue-Morse word of 1,024 letters and the word of the other letters have the same hash, whatever its base."""
-    word, other = b"a", b"b"
-    for _ in range(10):
-        word, other = word + other, other + word
-    hashes = []
-    for text in (word, other):
-        number = 0
-        for byte in text:
-            number = (number * int(pairs._BASE) + byte + 1) % (1 << 64)
-        hashes.append(number)
-    assert hashes[0] == hashes[1]
-    tokens = [word, other, word + other]
-    table = table_of(tokens)
+def linked(table):
+    """What `link_texts` fills."""
     work = pairs.PairWork(*(np.zeros(size, dtype) for size, dtype in work_sizes(table)))
     work.powers[:] = 1
     work.prefix[:], work.suffix[:] = ABSENT, ABSENT
     lengths = np.diff(table.offsets)
-    sizes = np.zeros(int(lengths.max()) + 2, np.int64)
-    sizes[2:1025], sizes[1025:2049], sizes[2049] = 1, 1024, 2048
+    longest = int(lengths.max())
+    sizes = np.zeros(longest + 2, np.int64)
+    sizes[1:] = np.maximum.accumulate(np.where(np.isin(np.arange(longest + 1), lengths), np.arange(longest + 1), 0))
     pairs.link_texts(table, frozen(np.argsort(lengths, kind="stable"), np.int64), frozen(sizes, np.int64), work)
+    return work
+
+
+def thue_morse():
+    """A word of 1,024 letters and the word of the other letters: they have the same hash modulo 2^64 by any base."""
+    word, other = b"a", b"b"
+    for _ in range(10):
+        word, other = word + other, other + word
+    return word, other
+
+
+def test_texts_of_one_hash_are_told_apart_by_their_bytes():
+    """By the base 0, the last byte is the hash."""
+    word, other = b"a" * 40 + b"c", b"b" * 40 + b"c"
+    table = table_of([word, other, word + other])
+    work = linked(table._replace(keys=frozen([0, 0], np.uint64)))
     assert (work.prefix[2], work.suffix[2]) == (0, 1)
+    assert len(set(work.known[work.slots > 0].tolist())) < np.count_nonzero(work.slots)
+
+
+@given(st.integers(0, (1 << 61) - 2), st.integers(0, (1 << 61) - 2))
+@example((1 << 61) - 2, (1 << 61) - 2)
+def test_products_are_those_modulo_the_prime(a, b):
+    assert int(pairs.times(np.uint64(a), np.uint64(b))) == a * b % int(pairs.PRIME)
+
+
+def in_one_slot(count):
+    """Tokens of eight letters that all began in one slot of so many when the base was known."""
+    base, mix, mask = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(slot_count(count) - 1)
+    draw, found = np.random.default_rng(1), []
+    while len(found) < count:
+        letters = draw.integers(97, 123, (1 << 16, 8), np.uint8)
+        hashes = np.zeros(1 << 16, np.uint64)
+        for column in letters.T:
+            hashes = hashes * base + column + np.uint64(1)
+        found += {bytes(row) for row in letters[hashes * mix >> np.uint64(20) & mask == 0]}
+    return found[:count]
+
+
+def test_chosen_tokens_have_slots_and_hashes_of_their_own():
+    words, blocks = in_one_slot(1000 if JIT else 60), thue_morse()
+    levels = range(6 if JIT else 2)
+    long = [b"".join(blocks[number >> k & 1] for k in levels) for number in range(1 << len(levels))]
+    work = linked(table_of(words + long))
+    rows = np.count_nonzero(work.slots)
+    assert rows >= len(words) + len(long)
+    assert len(set(work.known[work.slots > 0].tolist())) == rows
+    assert np.diff(np.append(-1, np.flatnonzero(work.slots == 0))).max() < 60
 
 
 def work_sizes(table):

@@ -3,7 +3,8 @@
 Both parts of a token are texts themselves: the token begins with one and ends with the other. Take the longest text
 that a text begins with. All shorter ones are those that this longest one begins with. So one link for each text tells
 them all. Another link tells all that it ends with. To find a link, the sizes that texts have are tried, the largest
-first. A polynomial hash tells at once whether a stretch may be a text. Only then are bytes compared.
+first. A polynomial hash modulo a prime, with a secret base, shows at once whether a stretch may be a text. Only then
+are bytes compared. No file can choose texts of one hash, and no answer depends on the base.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from jittok.structures.bytes_table import ABSENT, BytesTable, slot_count
 
 ROOM = 1 << 12
 """Pairs that there is capacity for at first."""
-_BASE, _MINUS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFFFFFFFFFF)
+PRIME = np.uint64((1 << 61) - 1)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
+_1, _30, _31, _61 = (np.uint64(k) for k in (1, 30, 31, 61))
+_LOW30, _LOW31 = np.uint64((1 << 30) - 1), np.uint64((1 << 31) - 1)
 
 
 class PairWork(NamedTuple):
     """Scratch for texts of up to n bytes, `rows` of them. A slot is a row whose text no row before it has."""
 
     hashes: OutU64  # [n + 1] of the first k bytes of the text in hand
-    powers: OutU64  # [n + 1] of _BASE
+    powers: OutU64  # [n + 1] of the base, which is a secret
     begins: OutU8  # [n + 1] whether a character begins at byte k, or the text ends there
     chain: OutI32  # [n + 1] the rows that the text in hand begins with, the longest first
     known: OutU64  # [slot_count(rows)] hash of a text
@@ -69,9 +72,25 @@ def all_pairs(
 
 
 @helper
+def _reduced(x: np.uint64) -> np.uint64:
+    """x modulo PRIME."""
+    x = add(x & PRIME, x >> _61)
+    return x - PRIME if x >= PRIME else x
+
+
+@helper
+def times(a: np.uint64, b: np.uint64) -> np.uint64:
+    """a * b modulo PRIME, both below it, by halves of 31 bits."""
+    a_high, a_low, b_high, b_low = a >> _31, a & _LOW31, b >> _31, b & _LOW31
+    middle = add(multiply(a_high, b_low), multiply(a_low, b_high))
+    high = add(multiply(a_high, b_high) << _1, middle >> _30)
+    return _reduced(add(add(high, (middle & _LOW30) << _31), multiply(a_low, b_low)))
+
+
+@helper
 def _of_stretch(hashes: Window, powers: Window, i: int, j: int) -> np.uint64:
     """The hash of bytes i .. j - 1 of the text in hand."""
-    return add(get_u64(hashes, j), multiply(_MINUS, multiply(get_u64(hashes, i), get_u64(powers, j - i))))
+    return _reduced(add(get_u64(hashes, j), PRIME - times(get_u64(hashes, i), get_u64(powers, j - i))))
 
 
 @helper
@@ -97,18 +116,19 @@ def _find(work: PairWork, texts: BytesTable, key: np.uint64, start: int, size: i
 @kernel
 def link_texts(texts: BytesTable, order: I64, sizes: I64, work: PairWork) -> int:
     """Fill the slots, and prefix and suffix of all rows. order: int64[rows] rows by rising size; sizes: int64[longest +
-    2] the largest size that some text has below each. Linear in the bytes, unless hashes are equal that should not be.
+    2] the largest size that some text has below each. Linear in the bytes.
     """
     hashes, powers, data = window(work.hashes), window(work.powers), window(texts.data)
+    base = _reduced(texts.keys[1])
     for k in range(1, work.powers.size):
-        put_u64(powers, k, multiply(get_u64(powers, k - 1), _BASE))
+        put_u64(powers, k, times(get_u64(powers, k - 1), base))
     for k in range(order.size):
         row = order[k]
         start = texts.offsets[row]
         size = texts.offsets[row + 1] - start
         for i in range(size):
             byte = np.uint64(get_u8(data, start + i) + 1)
-            put_u64(hashes, i + 1, add(multiply(get_u64(hashes, i), _BASE), byte))
+            put_u64(hashes, i + 1, _reduced(add(times(get_u64(hashes, i), base), byte)))
         n = sizes[size]
         while n > 0 and work.prefix[row] == ABSENT:
             place = _find(work, texts, get_u64(hashes, n), start, n)
