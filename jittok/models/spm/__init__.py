@@ -1,5 +1,7 @@
-"""SPM ("llama"): merges of neighbors by the score of what they make. `compile` makes the arrays, `kernel` encodes span
-by span, `whole` the fragments that cannot be cut."""
+"""SPM (GGUF "llama", sentencepiece's BPE): adjacent symbols are merged by the score of the token that they make.
+
+`compile` builds the arrays, `kernel` encodes span by span, and `whole` encodes fragments that cannot be cut.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What compiles is imported when a vocabulary is compiled: one that is kept needs none of it."""
+    """Import the compiling modules on first use: a vocabulary loaded from the cache never needs them."""
     if name in ("compile_pipeline", "may_part", "with_chain"):
         from jittok.models.spm import compile as compiler
 

@@ -20,39 +20,39 @@ GROWTH = 3
 
 
 class Arrays(NamedTuple):
-    """A compiled SPM vocabulary: all that the kernels know."""
+    """A compiled SPM vocabulary: everything that its kernels read."""
 
     pairs: PairTable  # symbols are token ids, and from `tokens` on characters that only occur inside tokens
     tokens: int
     texts: BytesTable  # texts of the tokens, then of those characters
     ascii: I32  # [128] the symbol of each ASCII character, or -1
-    byte_ids: I32  # [256] the id that stands for a byte without a symbol, or -1
+    byte_ids: I32  # [256] byte fallback: the id of each byte of a character without a symbol, or -1
     reachable: U8  # [tokens] whether merging can make the token (a single character counts as made)
     add_space_prefix: int
     rules: SpanRules
     characters: CharTable  # characters beyond ASCII -> symbols
     span_ascii: I32  # [128] `ascii`, but a space has the symbol of U+2581
-    span_byte_ids: I32  # [256] `byte_ids` as the file has them: a caller may put another id for -1 into those
+    span_byte_ids: I32  # [256] `byte_ids` as in the file; in those, a caller may replace -1 by another id
     chain: Chain  # for long spans
-    room_per_byte: int  # ids that one byte of a text may become
+    room_per_byte: int  # the most ids of one byte of text
 
 
 class Work(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
-    escaped: OutU8  # [3 * longest + 16] a whole fragment with its spaces escaped
+    escaped: OutU8  # [3 * longest + 16] a whole fragment with U+2581 for its spaces
     merge: MergerWork
     spans: SpanWork
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
-    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
+    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
     room = GROWTH * longest + 16
     spans = make_span_work(longest, arrays.tokens, cache_bytes, chunk)
     return Work(scratch(room, np.uint8), make_merger_work(room), spans)
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
-    """The same memory for longer fragments: what the cache holds stays."""
+    """The same memory for longer fragments, with the same cache."""
     made = make_work(arrays, longest, 1 << 10, work.spans.chunk)
     return made._replace(spans=regrow_span_work(work.spans, longest))

@@ -1,4 +1,4 @@
-"""A vocabulary to arrays: the pairs that merge, and the neighbors that never do."""
+"""Compile an SPM vocabulary to flat arrays: the pairs that merge, and the safe cuts between neighbors that never do."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays:
-    """Flat arrays of a GGUF of type "spm"; the bytes of its tokens times the number of their sizes."""
+    """Flat arrays of a GGUF of type "spm". Time: bytes of all tokens times the number of different token lengths."""
     model = pipeline.model
     assert isinstance(model, ScoredMerges)
     data, offsets = frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64)
     tokens = offsets.size - 1
     texts = other_characters_entered(data, offsets)
     reachable, left, right, merged = all_pairs(texts, tokens)
-    _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks, the best has 0
+    _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks; 0 is the best
     rank = ranks.astype(np.int32)[merged]
     every = Pairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
     pairs = living(every, character_rows(texts), texts.offsets.size - 1).table
@@ -37,7 +37,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
     hexes[hexes >= tokens] = ABSENT
     one_byte = np.where(singles < tokens, singles, ABSENT)
-    one_byte[0] = ABSENT  # llama.cpp's string of the byte 0 is empty
+    one_byte[0] = ABSENT  # in llama.cpp, the string of byte 0 is empty
     byte_ids = np.where(hexes != ABSENT, hexes, one_byte)
     mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
     span_ascii = singles[:128].copy()
@@ -60,13 +60,13 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
 
 
 def with_chain(arrays: Arrays) -> Arrays:
-    """The same, with the chain for long spans if the merges allow one."""
+    """The same, with the tables of left-to-right BPE for long spans if the merges allow it."""
     return arrays._replace(chain=build_chain(arrays.pairs, character_rows(arrays.texts), arrays.texts.offsets.size - 1))
 
 
 def may_part(arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut before a space between ASCII letters: where no token holds a letter before
-    U+2581. The rules know this of tokens that are UTF-8, so all must be."""
+    """Whether a text may be cut before a space between ASCII letters: if no token contains a letter before U+2581. The
+    rules cover only tokens of valid UTF-8, so all must be valid."""
     followers = arrays.texts.data[np.minimum(arrays.texts.offsets, arrays.texts.data.size - 1)] & 0xC0 == 0x80
     if not arrays.rules.cuts[cuts.CLASSES * cuts.LETTER + cuts.BLANK] or followers[:-1].any():
         return False
@@ -78,9 +78,9 @@ def may_part(arrays: Arrays, _size: int) -> bool:
 
 
 def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.SpanRules:
-    """Where a text may be cut: between characters that no token holds side by side, if merging can make it.
+    """The safe cuts: between two characters that are adjacent in no token that merging can make.
 
-    A text has no space once its spaces are U+2581, so tokens that hold one match nothing.
+    Spaces of a text become U+2581, so a token that contains a space never matches.
     """
     spaces = np.concatenate([[0], np.cumsum(data == SPACE_BYTE)])
     found = rules.neighbours(data, offsets, reachable & (spaces[offsets[1:]] == spaces[offsets[:-1]]))
@@ -88,7 +88,7 @@ def span_rules(data: U8, offsets: I64, reachable: NDArray[np.bool_]) -> cuts.Spa
 
 
 def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
-    """The tokens' texts, and after them each character inside a token that is no token itself.
+    """A table of the tokens' texts, followed by each character that occurs in a token but is no token itself.
 
     data: uint8[offsets[-1] or more]
     """
@@ -110,9 +110,9 @@ def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
 
 @kernel
 def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
-    """Every character (with repeats) of the tokens' texts that is no token: bytes to `out`, their ends to ends[1:].
+    """Write each character (with repeats) of the tokens' texts that is no token: bytes to `out`, ends to ends[1:].
 
-    out: uint8[bytes of all tokens], ends: int64[bytes + 1] with 0 before; returns how many.
+    out: uint8[bytes of all tokens], ends: int64[bytes + 1] beginning with 0. Returns their number.
     """
     strings = open_bytes_table(table)
     count, at = 0, 0

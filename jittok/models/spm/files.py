@@ -1,8 +1,8 @@
-"""BPE over characters of another file as the arrays of SPM: spaces are U+2581, characters without a token are bytes.
+"""BPE over characters of files other than GGUF, as the arrays of SPM: spaces become U+2581, with byte fallback.
 
-Two kinds of files say so. One is a tokenizer.json with the normalizers Prepend and Replace and merges of ids; ranks are
-those of the list. The other is a sentencepiece model; its pieces merge by score, as SPM's do. SPM's kernel asks for a
-pair's rank alone, so both become tables of pairs.
+There are two kinds of such files: a tokenizer.json with the normalizers Prepend and Replace, whose merges have the
+ranks of their list; and a sentencepiece model, whose pieces merge by score like SPM's. SPM's kernel needs only the rank
+of a pair, so both become tables of pairs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK, SPACE_MARK_BYTES
 
 ESCAPE = Replace(Pattern(" ", literal=True), SPACE_MARK)
 NO_WORDS = Cut(Pattern(" ", literal=True), MERGED_WITH_PREVIOUS)
-"""Cuts at spaces, of which none is left."""
+"""A splitter without effect: it cuts at spaces, and the normalizer leaves none."""
 NO_TEXT = b""
-"""In place of a token that merging cannot make."""
+"""The text of a token that merging cannot make."""
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of such a file, None for any other."""
+    """The arrays of such a file, or None for any other."""
     if isinstance(pipeline.model, Merges):
         return _of_merges(pipeline, pipeline.model)
     if isinstance(pipeline.model, Pieces):
@@ -42,7 +42,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
 
 
 def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> Arrays | None:
-    """fused: whoever calls the kernel makes one of unknown ids in a row."""
+    """fused: the kernel's caller joins runs of unknown ids."""
     forms = {(Prepend(SPACE_MARK), ESCAPE): 1, (ESCAPE,): 0}
     if not all(isinstance(step, Prepend | Replace) for step in pipeline.normalize):
         return None
@@ -52,20 +52,20 @@ def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> Arrays
     if prefix is None or not plain or pipeline.split not in ((), (NO_WORDS,)):
         return None
     if any(token.normalized for token in pipeline.added):
-        return None  # searched for where spaces are U+2581 already
+        return None  # such a token is searched for in the text with U+2581
     texts = build_bytes_table(frozen(pipeline.model_bytes, np.uint8), frozen(pipeline.model_offsets, np.int64))
     bytes_ = find_rows(texts, [b"<0x%02X>" % byte for byte in range(256)])
     if fused:
         bytes_ = np.full(256, model.unknown, np.int32)
     joined = np.isin(bytes_, np.concatenate([model.left, model.right]))
     if ((bytes_ == ABSENT) & _may_be_asked_for(texts)).any() or joined.any():
-        return None  # an unknown token, or bytes that merge
+        return None  # some character would be unknown, or byte tokens take part in merges
     if _starts_within_character(pipeline.model_bytes, pipeline.model_offsets):
         return None
-    found = _single(texts)  # tokens that a text is merged to
+    found = _single(texts)  # tokens that a text can become
     found[model.merged] = True
     if fused and found[model.unknown]:
-        return None  # a token of the text, which is not joined with those beside it
+        return None  # the text may contain the unknown token itself, which must not be joined with its neighbors
     ranks = np.arange(model.left.size)
     return _arrays(texts, found, bytes_, (model.left, model.right, ranks, model.merged), prefix)
 
@@ -78,15 +78,15 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
         return None
     own = [text or b"" for text, kind in zip(pipeline.model_tokens, model.types, strict=True) if kind == USER]
     if any(b" " in text or SPACE_MARK_BYTES in text for text in own):
-        return None  # they are searched for again where spaces are U+2581
+        return None  # sentencepiece searches for them again in the text with U+2581
     return _pieces(pipeline, model, int(step.prefix))
 
 
 def compile_normalized(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of BPE over characters for texts that are normalized already; None for other files.
+    """The arrays of BPE over characters for texts that are normalized already, or None for other files.
 
-    Without byte fallback each byte of an unknown character is the unknown id: whoever calls the kernel makes one of all
-    in a row, and takes pieces apart that are not used (`unused`).
+    Without byte fallback, each byte of an unknown character becomes the unknown id. The kernel's caller has to join
+    runs of these (`unknown`) and to split unused pieces (`unused`).
     """
     model = pipeline.model
     if isinstance(model, Merges):
@@ -103,7 +103,7 @@ def _pieces(pipeline: Pipeline, model: Pieces, prefix: int) -> Arrays:
         text if text and (kind == NORMAL or (kind == UNUSED and is_merged(text))) else NO_TEXT for text, kind in own
     ]
     data, offsets = packed(texts_of)
-    room = np.append(data, np.uint8(SPACE_BYTE))  # a last token without a text is looked at
+    room = np.append(data, np.uint8(SPACE_BYTE))  # one byte more, as the offset of an empty last token is read
     texts = other_characters_entered(frozen(room, np.uint8), frozen(offsets, np.int64))
     bytes_ = np.full(256, ABSENT if model.byte_fallback else model.unknown, np.int32)
     for token, (text, kind) in enumerate(zip(tokens, model.types.tolist(), strict=True)):
@@ -145,20 +145,20 @@ def _arrays(
 
 
 def _may_be_asked_for(texts: BytesTable) -> NDArray[np.bool_]:
-    """bool[256]: the bytes of characters that may have no token. Gemma's files have a tab, and no <0x09>."""
+    """bool[256]: the bytes for which byte fallback may be needed. Gemma's files have a tab, and no <0x09>."""
     asked = np.ones(256, np.bool_)
     asked[:128] = find_rows(texts, [bytes([byte]) for byte in range(128)]) == ABSENT
-    asked[[SPACE_BYTE, 0xC0, 0xC1, *range(0xF5, 256)]] = False  # U+2581 stands for a space, the others are in no text
+    asked[[SPACE_BYTE, 0xC0, 0xC1, *range(0xF5, 256)]] = False  # U+2581 for a space; no UTF-8 has the others
     return asked
 
 
 def _single(texts: BytesTable) -> NDArray[np.bool_]:
-    """Which tokens are one character."""
+    """bool[tokens]: whether a token is a single character."""
     follower = np.concatenate([[0], np.cumsum((texts.data & 0xC0) != 0x80)])
     return follower[texts.offsets[1:]] - follower[texts.offsets[:-1]] == 1
 
 
 def _starts_within_character(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
-    """Whether a text begins with a byte that continues: JSON has none, and the rules want none."""
+    """Whether a text begins with a continuation byte. No text in JSON does, and the rules require that none does."""
     filled = offsets[:-1][np.diff(offsets) > 0]
     return bool((data[filled] & 0xC0 == 0x80).any())

@@ -1,8 +1,8 @@
-"""SPM, span by span: what the cache holds is copied, what is new is merged.
+"""SPM, span by span: ids of cached spans are copied, new spans are merged.
 
-A merge only ever makes a token. So two neighboring characters that stand side by side in no token are never joined,
-and merges on their left do not influence merges on their right. A text is cut between them: each part is merged in
-the order that it would be merged in within the whole. `compile` finds out which neighbors those are.
+Every merge makes a token. So two characters that are adjacent in no token are never joined, and merges on their left do
+not influence merges on their right. A text is cut between them: each part is merged in the same order as within the
+whole. `compile` finds these pairs of characters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _1 = np.uint64(1)
 
 
 class SpanModel(NamedTuple):
-    """What encoding a span needs, as windows."""
+    """The arrays that encoding a span reads, as windows."""
 
     merge: Merger
     characters: CharWindow
@@ -41,7 +41,7 @@ class SpanModel(NamedTuple):
 def _encode_span(
     model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
-    """Ids of a span of well-formed text; WHOLE when it holds a byte without a token, LONG_WORD."""
+    """Ids of a span of valid UTF-8; the new count, LONG_WORD, or WHOLE if it contains a byte without a token."""
     merge = model.merge
     symbols, i = 0, start
     while i < stop:
@@ -84,7 +84,7 @@ def _encode_span(
 
 @helper
 def _byte_ids_of_space(byte_ids: Window, ids: Window, count: int) -> int:
-    """The three ids of U+2581 when it is no token; the new count, or -1 when one of them is missing."""
+    """Write the three ids of U+2581, for vocabularies where it is no token; the new count, or -1 if one is missing."""
     a, b, c = get_i32(byte_ids, SPACE_MARK_0), get_i32(byte_ids, SPACE_MARK_1), get_i32(byte_ids, SPACE_MARK_2)
     put_i32(ids, count, a)
     put_i32(ids, count + 1, b)
@@ -143,7 +143,7 @@ def encode_fragments(
 ) -> int:
     """Ids of fragments first .. last - 1; the protocol is in `jittok.fragments`.
 
-    Codes: OUT_OF_ROOM, OUT_OF_WORK, LONG_WORD, NO_BYTE_TOKEN. Linear in bytes; n log n in those of a span where
-    there is no chain.
+    Codes: OUT_OF_ROOM, OUT_OF_WORK, LONG_WORD, NO_BYTE_TOKEN. Linear in bytes; without left-to-right BPE, n log n in
+    the bytes of a span.
     """
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

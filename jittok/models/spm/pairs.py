@@ -1,10 +1,10 @@
-"""Each way to make a token of two symbols, found in time by the tokens' bytes.
+"""Find every way to make a token from two symbols, in time linear in the tokens' bytes.
 
-Both parts of a token are texts themselves: the token begins with one and ends with the other. Take the longest text
-that a text begins with. All shorter ones are those that this longest one begins with. So one link for each text tells
-them all. Another link tells all that it ends with. To find a link, the sizes that texts have are tried, the largest
-first. A polynomial hash modulo a prime, with a secret base, shows at once whether a stretch may be a text. Only then
-are bytes compared. No file can choose texts of one hash, and no answer depends on the base.
+Both parts of a token are symbols too: one is a prefix of it, the other a suffix. Each text has a link to its longest
+proper prefix that is also a text. All shorter prefixes are prefixes of that one, so following links lists them all.
+Another link does the same for suffixes. To find a link, the lengths that occur are tried, the longest first: a
+polynomial hash modulo a prime decides quickly whether the bytes may be a text, and only then are they compared. The
+base of the hash is secret, so no file can provoke collisions; no result depends on it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jittok.models.spm.whole import character_length
 from jittok.structures.bytes_table import ABSENT, BytesTable, slot_count
 
 ROOM = 1 << 12
-"""Pairs that there is capacity for at first."""
+"""Initial capacity for pairs."""
 PRIME = np.uint64((1 << 61) - 1)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 _1, _30, _31, _61 = (np.uint64(k) for k in (1, 30, 31, 61))
@@ -28,26 +28,26 @@ _LOW30, _LOW31 = np.uint64((1 << 30) - 1), np.uint64((1 << 31) - 1)
 
 
 class PairWork(NamedTuple):
-    """Scratch for texts of up to n bytes, `rows` of them. A slot is a row whose text no row before it has."""
+    """Scratch for `rows` texts of up to n bytes. Of duplicate texts, only the first row has a slot."""
 
-    hashes: OutU64  # [n + 1] of the first k bytes of the text in hand
-    powers: OutU64  # [n + 1] of the base, which is a secret
-    begins: OutU8  # [n + 1] whether a character begins at byte k, or the text ends there
-    chain: OutI32  # [n + 1] the rows that the text in hand begins with, the longest first
+    hashes: OutU64  # [n + 1] hash of the first k bytes of the current text
+    powers: OutU64  # [n + 1] powers of the secret base
+    begins: OutU8  # [n + 1] whether a character begins at byte k of the current text, or the text ends there
+    chain: OutI32  # [n + 1] the rows that are prefixes of the current text, the longest first
     known: OutU64  # [slot_count(rows)] hash of a text
-    slots: OutI32  # [slot_count(rows)] its row + 1, or 0 where free: at least half of them
-    prefix: OutI32  # [rows] the longest other text that a row begins with, or ABSENT
-    suffix: OutI32  # [rows] the longest other one that it ends with
+    slots: OutI32  # [slot_count(rows)] its row + 1, or 0 if free; at least half are free
+    prefix: OutI32  # [rows] the longest other text that is a prefix of a row, or ABSENT
+    suffix: OutI32  # [rows] the same for suffixes
 
 
 def all_pairs(
     texts: BytesTable, tokens: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """(uint8[tokens] whether merging can make a token, and int32 left, right and merged of each pair), by the tokens'
-    sizes."""
+    """(uint8[tokens] whether merging can make a token; int32 left, right and merged of each pair, by rising length of
+    the tokens)."""
     lengths = np.diff(texts.offsets)
     order, longest = np.argsort(lengths, kind="stable"), int(np.max(lengths, initial=0))
-    sizes = np.zeros(longest + 2, np.int64)  # the next smaller size that a text has, 0 where there is none
+    sizes = np.zeros(longest + 2, np.int64)  # the next smaller length that occurs, 0 if none does
     sizes[1:] = np.maximum.accumulate(np.where(np.isin(np.arange(longest + 1), lengths), np.arange(longest + 1), 0))
     slots = slot_count(lengths.size)
     work = PairWork(
@@ -89,13 +89,13 @@ def times(a: np.uint64, b: np.uint64) -> np.uint64:
 
 @helper
 def _of_stretch(hashes: Window, powers: Window, i: int, j: int) -> np.uint64:
-    """The hash of bytes i .. j - 1 of the text in hand."""
+    """The hash of bytes i .. j - 1 of the current text."""
     return _reduced(add(get_u64(hashes, j), PRIME - times(get_u64(hashes, i), get_u64(powers, j - i))))
 
 
 @helper
 def _find(work: PairWork, texts: BytesTable, key: np.uint64, start: int, size: int) -> int:
-    """The place in the slots of the text data[start:start + size] with this hash, or of the free one for it."""
+    """The slot of the text data[start:start + size], which has this hash, or a free slot for it."""
     mask = work.slots.size - 1
     known, slots, data, offsets = window(work.known), window(work.slots), window(texts.data), window(texts.offsets)
     at = np.int64(multiply(key, _MIX) >> np.uint64(20)) & mask
@@ -115,8 +115,9 @@ def _find(work: PairWork, texts: BytesTable, key: np.uint64, start: int, size: i
 
 @kernel
 def link_texts(texts: BytesTable, order: I64, sizes: I64, work: PairWork) -> int:
-    """Fill the slots, and prefix and suffix of all rows. order: int64[rows] rows by rising size; sizes: int64[longest +
-    2] the largest size that some text has below each. Linear in the bytes.
+    """Fill the slots, and prefix and suffix of all rows. Linear in the bytes.
+
+    order: int64[rows] rows by rising length; sizes: int64[longest + 2] for each length the next smaller that occurs
     """
     hashes, powers, data = window(work.hashes), window(work.powers), window(texts.data)
     base = _reduced(texts.keys[1])
@@ -151,12 +152,12 @@ def find_pairs(
     texts: BytesTable, tokens: int, order: I64, work: PairWork, reachable: OutU8,
     left: OutI32, right: OutI32, merged: OutI32,
 ) -> int:  # fmt: skip
-    """Each way to make a token of two symbols that merging can make themselves.
+    """Find every way to make a token from two symbols that are characters or can be made themselves.
 
-    texts: of all symbols; order: int64[tokens] ids by rising size; work: that `link_texts` has filled
-    reachable: uint8[tokens] is filled; left, right, merged: int32[room]
+    texts: of all symbols; order: int64[tokens] ids by rising length; work: as filled by `link_texts`
+    reachable: uint8[tokens] output; left, right, merged: int32[capacity] output
 
-    Returns how many there are; when that is more than the room, only so many were written. Linear in the bytes.
+    Returns their number; if that is above the capacity, only the first ones were written. Linear in the bytes.
     """
     count, data = 0, window(texts.data)
     offsets, prefix, suffix, chain = window(texts.offsets), window(work.prefix), window(work.suffix), window(work.chain)
@@ -179,7 +180,7 @@ def find_pairs(
             depth += 1
             a = get_i32(prefix, a)
         b = get_i32(suffix, token)
-        while depth > 0 and b != ABSENT:  # prefixes from the shortest on, suffixes from the longest
+        while depth > 0 and b != ABSENT:  # prefixes from the shortest, suffixes from the longest
             a = get_i32(chain, depth - 1)
             i, rest = get_i64(offsets, a + 1) - get_i64(offsets, a), get_i64(offsets, b + 1) - get_i64(offsets, b)
             if i + rest > size:

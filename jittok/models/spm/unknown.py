@@ -1,4 +1,4 @@
-"""Unknown characters side by side are one token, where a vocabulary has none for their bytes."""
+"""Join runs of unknown characters to one id, for vocabularies without byte fallback."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jittok._raw import get_i32, put_i32, window
 
 @kernel
 def join_unknown(ids: OutI32, ends: OutI64, count: int, first: int, unknown: int) -> int:
-    """One id in place of unknown ones in a row, from ids[first] on; where the ids end now.
+    """Join each run of unknown ids from ids[first] on; returns the new end of the ids.
 
-    ends: int64[count] where the ids of fragments end, put right; nothing is joined across fragments. No branch: which
-    ids are unknown cannot be foreseen.
+    ends: int64[count] the ends of fragments' ids, updated; runs are not joined across fragments. Without branches,
+    because which ids are unknown is unpredictable.
     """
     own, at, k = window(ids), first, first
     for fragment in range(count):

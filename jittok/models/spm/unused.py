@@ -1,9 +1,8 @@
-"""Pieces of type UNUSED of sentencepiece's BPE: they are merged like any other, then split into what they were
-merged of.
+"""Unused pieces (type UNUSED) of sentencepiece's BPE: they are merged like any other, then split again.
 
-sentencepiece keeps for each such piece the two pieces that were asked for last. These are always the same: merges
-inside of a stretch of text that none crosses go by scores and places alone, whatever is around. So a piece is taken
-apart once, and a kernel writes its parts wherever it is.
+sentencepiece records for each such piece the two pieces that it was last made from. These are always the same: merges
+inside a span that no merge crosses depend on scores and offsets alone, not on the text around it. So each piece is
+split once, here, and a kernel replaces its id by those of its parts.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BYTE, NORMAL, UNUSED, Pieces
 
 MOST_SPLITS = 100
-"""So often sentencepiece takes parts apart that are not used; what is left then stays."""
+"""The depth to which sentencepiece splits unused parts again; below it they stay."""
 
 
 class Parts(NamedTuple):
-    """The ids of which pieces are made that are not used."""
+    """The ids that replace each unused piece."""
 
-    offsets: I32  # [tokens + 1] where the parts of each begin; of a piece that stays there are none
+    offsets: I32  # [tokens + 1] where the parts of each id begin; an id that stays has none
     ids: I32
 
 
 def parts_of(pipeline: Pipeline) -> Parts | None:
-    """The parts of pieces of type UNUSED; None where there are none."""
+    """The parts of all pieces of type UNUSED, or None if there are none."""
     model = pipeline.model
     if not isinstance(model, Pieces) or UNUSED not in model.types:
         return None
@@ -57,14 +56,14 @@ def parts_of(pipeline: Pipeline) -> Parts | None:
 
 
 def is_merged(text: bytes) -> bool:
-    """Whether a piece has several characters."""
+    """Whether a piece has more than one character."""
     return len(text.decode()) > 1
 
 
 def halves(piece: str, ranks: dict[str, int]) -> list[str]:
-    """What a piece is merged of at last: the best two neighbors are joined, of equally good ones the first, until two
-    are left. A piece that is never merged stays in characters. Linear but for a heap's logarithm."""
-    symbols = [*piece]  # a symbol is where its first character does; "" where one went into that before
+    """The two symbols of a piece's last merge: the best pair is merged, the leftmost among equals, until two symbols
+    are left. A piece that merging cannot make gives more. O(n log n)."""
+    symbols = [*piece]  # a symbol is at the index of its first character; "" where it was merged into one before
     behind, front = [*range(1, len(piece) + 1)], [*range(-1, len(piece) - 1)]
     heap: list[tuple[int, int, str]] = []
 
@@ -80,7 +79,7 @@ def halves(piece: str, ranks: dict[str, int]) -> list[str]:
         _, left, joined = heappop(heap)
         right = behind[left]
         if right >= len(piece) or not symbols[left] or symbols[left] + symbols[right] != joined:
-            continue  # one of the two is gone
+            continue  # one of the two was merged otherwise
         symbols[left], symbols[right], behind[left] = joined, "", behind[right]
         if behind[left] < len(piece):
             front[behind[left]] = left
@@ -91,7 +90,7 @@ def halves(piece: str, ranks: dict[str, int]) -> list[str]:
 
 @kernel
 def count_parts(table: Parts, ids: I32, first: int, last: int) -> int:
-    """How many ids replace ids[first:last], or -1 where they stay as they are."""
+    """The number of ids that replace ids[first:last], or -1 if all of them stay."""
     own, offsets, count, found = window(ids), window(table.offsets), wide(0), wide(0)
     for k in range(first, last):
         token = get_i32(own, k)
@@ -103,14 +102,15 @@ def count_parts(table: Parts, ids: I32, first: int, last: int) -> int:
 
 @kernel
 def write_parts(table: Parts, ids: OutI32, ends: OutI64, fragments: int, first: int, count: int) -> int:
-    """Parts in place of pieces, in ids[first:], which then are `count` (see `count_parts`); where they end now.
+    """Replace unused pieces in ids[first:] by their parts; returns the new end of the ids.
 
-    ends: int64[fragments] where the ids of fragments end, put right; ids: int32[first + count] at least
+    ends: int64[fragments] the ends of fragments' ids, updated; count: ids after `first` then, from `count_parts`
+    ids: int32[first + count] or more
     """
     own, offsets, parts = window(ids), window(table.offsets), window(table.ids)
     k, done = wide(ends[fragments - 1]), wide(first + count)
     at = done
-    for fragment in range(fragments - 1, -1, -1):  # from the end: nothing is written over before it is read
+    for fragment in range(fragments - 1, -1, -1):  # backwards, so that no id is overwritten before it is read
         begin = wide(first)
         if fragment > 0:
             begin = wide(ends[fragment - 1])

@@ -1,7 +1,7 @@
-"""SPM on a whole fragment, as llama.cpp does it: for what cannot be cut, and a second witness for what can.
+"""SPM on a whole fragment, as llama.cpp does it: for fragments that cannot be cut, and in tests a check of the others.
 
-Neighbouring symbols that together are a token merge, best score first. Merging needs one fact for each way to cut a
-token in two symbols: the place of its score among all scores.
+Adjacent symbols that together are a token merge, best score first. Merging needs one number for each pair of symbols
+that makes a token: the rank of the token's score among all scores.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 @helper
 def character_length(byte: int) -> int:
-    """Bytes of a character judged by its first byte alone, as llama.cpp's unicode_len_utf8 does."""
+    """The length of a character by its first byte alone, as in llama.cpp's unicode_len_utf8."""
     return 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
 
 
@@ -50,7 +50,7 @@ def encode_whole(
 
 @helper
 def _escape(text: OutU8, data: U8, start: int, stop: int, prefix: int) -> int:
-    """data[start:stop] with each space as U+2581, one more before if `prefix`; returns the length."""
+    """Write data[start:stop] with U+2581 for each space, and one more before if `prefix`; returns the length."""
     out, at = window(text), 0
     source = window(data)
     for i in range(start - prefix, stop):
@@ -70,7 +70,7 @@ def _escape(text: OutU8, data: U8, start: int, stop: int, prefix: int) -> int:
 
 @helper
 def _source(data: U8, start: int, stop: int, prefix: int, place: int) -> int:
-    """The place in `data` of a place in the escaped text."""
+    """The offset in `data` of an offset in the escaped text."""
     at = 3 * prefix
     i = start
     while i < stop:
@@ -85,7 +85,7 @@ def _source(data: U8, start: int, stop: int, prefix: int, place: int) -> int:
 def _encode_text(
     model: Arrays, merge: Merger, text: OutU8, length: int, count: int, ids: OutI32, report: OutI64
 ) -> int:
-    """Ids of the escaped text[:length]; at most one a byte. NO_BYTE_TOKEN, LONG_WORD."""
+    """Ids of the escaped text[:length], at most one a byte; the new count, NO_BYTE_TOKEN or LONG_WORD."""
     source, texts = window(text), open_bytes_table(model.texts)
     symbols, i = 0, 0
     while i < length:

@@ -1,8 +1,7 @@
-"""The place that all paths so far come through: what is before it is decided, and its memory is free again.
+"""Find the offset that all best paths so far pass through: the path before it is decided, and its memory can be reused.
 
-A path that continues from text that is not looked at yet comes through one of the places that are still reached. Each
-of them knows where the last token on the best way to it begins. Followed back, these ways soon meet in nearly every
-text, also where each place is inside of some token.
+Any path into the rest of the text passes through one of the reached offsets at its beginning. The back-pointers of
+these offsets, followed back, soon meet in nearly every text, even if every offset is inside some token.
 """
 
 from __future__ import annotations
@@ -13,22 +12,22 @@ from jittok._jit import helper
 from jittok._raw import Window, get_f64, get_u8, get_u64, put_u64
 
 HIGHEST = 16.0
-"""Files with a higher score are encoded without spans. Up to it sums fall from left to right, more or less."""
+"""Files with a higher score are encoded without spans. Up to it, sums mostly fall from left to right."""
 LOWEST = -float(np.finfo(np.float64).max)
-"""The sum of a place that nothing reaches. Adding any float32 gives it again, so nothing is reached from there."""
+"""The sum of an offset that no path reaches. Adding any float32 to it has no effect, so no path continues there."""
 MARK = np.uint64(1 << 30)
-"""A bit of an arc that is 0 but while ways are followed."""
+"""A bit of an arc that is only set while back-pointers are followed."""
 PLACE = np.uint64((1 << 30) - 1)
-"""Bits of an arc that tell where its token begins."""
+"""The bits of an arc that hold the offset where its token begins."""
 NONE = np.uint64(0)
 
 
 @helper
 def common_place(sums: Window, arcs: Window, begin: int, p: int, size: int) -> int:
-    """The last place after `begin` that the best ways to all reached places from p to `size` have in common; 0: none.
+    """The last offset after `begin` that is on the best paths to all reached offsets from p to `size`; 0: none.
 
-    sums: from the place `begin` on. Tokens from all places before p are known, so no way to a place after p has a
-    token that begins after p. No arc has a MARK, before and after. Place 0 has none, and whatever memory held.
+    sums: from the offset `begin` on. All tokens that begin before p were tried, and none that begins at p or later. No
+    arc has a MARK, before and after the call. Offset 0 has no arc, and its memory may hold anything.
     """
     put_u64(arcs, 0, NONE)
     ways, low, found = 0, p, 0
@@ -57,7 +56,7 @@ def common_place(sums: Window, arcs: Window, begin: int, p: int, size: int) -> i
 
 @helper
 def _open_way(arcs: Window, k: int) -> int:
-    """Mark a place; 1 if it was not marked before."""
+    """Mark an offset; 1 if it was not marked before."""
     arc = get_u64(arcs, k)
     put_u64(arcs, k, arc | MARK)
     return 1 if arc & MARK == NONE else 0
@@ -65,7 +64,7 @@ def _open_way(arcs: Window, k: int) -> int:
 
 @helper
 def characters_of(text: Window, size: int) -> int:
-    """How many characters text[:size] has, which is what tokens of a path it has at most."""
+    """The number of characters of text[:size], which is the most tokens that a path through it can have."""
     found = 0
     for k in range(size):
         found += 1 if get_u8(text, k) & 0xC0 != 0x80 else 0

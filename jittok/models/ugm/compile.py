@@ -1,7 +1,7 @@
-"""A Unigram vocabulary as flat arrays.
+"""Compile a Unigram vocabulary to flat arrays.
 
-llama.cpp's `llm_tokenizer_ugm`: the tries hold tokens by the attributes that the file has, before any rewriting; only
-"user-defined, so it costs nothing" looks at the final ones.
+As in llama.cpp's `llm_tokenizer_ugm`, the tries contain tokens by the attributes in the file, before llama.cpp changes
+them. Only the rule that user-defined tokens cost nothing uses the final attributes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
 UNKNOWN_PENALTY = 10.0
 GROWTH = 2
-"""Bytes of normalized text a byte of text that `make_work` has capacity for; more is asked for when a text needs it."""
+"""The capacity for normalized text, as a multiple of the text; it is increased for texts that need more."""
 ROOM = 64
 
 
@@ -43,38 +43,38 @@ class Arrays(NamedTuple):
     user: DoubleArray  # user-defined tokens: the texts that are not normalized
     charsmap: Charsmap
     spaces: SpaceRules
-    tokens: int  # how many
+    tokens: int  # number of tokens
     unk_id: int  # may be -1, and is then emitted as -1
-    unk_score: float  # of a character that is no token; a float32
+    unk_score: float  # the score of a character that is no token; a float32
     trie_scores: F32  # the trie's units, read as float32
-    kinds: U8  # [256] what bytes lead to, see normalize.keys
-    map_root: int  # base of the charsmap's root
+    kinds: U8  # [256] kinds of bytes, see normalize.keys
+    map_root: int  # base of the character map's root
     rules: SpanRules
-    cut_limit: int  # bytes of a fragment up to which the rules hold; negative: none is cut
-    first_span: int  # how the first span of a fragment is encoded, see structures.span_loop
-    room_per_byte: int  # ids that one byte of a text may become
+    cut_limit: int  # longer fragments are not cut; negative: none is
+    first_span: int  # how the first span of a fragment is encoded, see piece_cache.run_loop
+    room_per_byte: int  # the most ids of one byte of text
     shortest: int  # Vocab.shortest_utf8
     longest: int  # bytes of the longest token in the trie
-    long: LongKeys  # the long tokens of the trie once more
+    long: LongKeys  # the long tokens of the trie again, for linear time
 
 
 class Work(NamedTuple):
     """Scratch memory of one thread."""
 
     text: OutU8  # [GROWTH * longest + ROOM] normalized text
-    sums: OutF64  # [that + 1] best sum of scores up to each place of `text`
-    arcs: OutU64  # [that + 1] last token on the way there << 32 | where this token starts; the bit `common.MARK` is 0
-    found: OutI32  # [as `text`] what long tokens begin at each place; none where there are no long tokens
+    sums: OutF64  # [that + 1] best sum of scores up to each offset of `text`
+    arcs: OutU64  # [that + 1] back-pointers: last token << 32 | where it begins; the bit `common.MARK` is 0
+    found: OutI32  # [as `text`] which long tokens begin at each offset; empty where there are no long tokens
     spans: SpanWork
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays:
-    """Flat arrays of a GGUF of type "ugm"; MalformedVocab when its charsmap is spoiled."""
+    """Flat arrays of a GGUF of type "ugm". MalformedVocab if its character map is invalid."""
     model, squeeze = pipeline.model, pipeline.step(SqueezeLlama)
     assert isinstance(model, models.Lattice)
     assert squeeze is not None
     attributes = model.attributes
-    # A NaN stays what it is: it wins no comparison.
+    # NaN stays NaN: it wins no comparison.
     scores = np.where(model.free, np.float32(0), model.scores)
     usable, user = attributes & (NORMAL | USER_DEFINED | UNUSED) != 0, attributes & USER_DEFINED != 0
     trie, charsmap, spaces = (
@@ -91,7 +91,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     )
     merge = bool(spaces.merge)
     rules, limit = span_rules(lattice, user_texts, keys if spaces.escape and not spaces.append else None, merge)
-    # A blank before the first word changes nothing where spaces are merged, unless a user's token begins with it.
+    # If spaces are merged, a blank before the first word changes nothing, unless a user-defined token begins with it.
     first_span = NO_BLANK if not merge and not spaces.prepend else SEPARATE
     if merge and not any(kinds[b] & BEGINS_USER for b in (0x20, *rules.blanks.tolist())):
         first_span = ONE_BLANK
@@ -127,9 +127,9 @@ def _long_ones(texts: Texts, ids: NDArray[np.int64], scores: NDArray[np.float32]
 def may_part(arrays: Arrays, size: int) -> bool:
     """Whether a text of `size` bytes may be cut before a space between ASCII letters.
 
-    Three things must hold. Letters are not mapped to anything else. No token, key or user-defined text has a letter in
-    front of a space. A part that begins with a space gets no other space than the whole text has there. In texts longer
-    than `cut_limit`, sums of scores are rounded, so the best path may depend on all the text before.
+    Three conditions must hold. Letters are not mapped to anything else. No token, key or user-defined text contains a
+    letter followed by a space. A part that begins with a space gets no other space than the whole text has there. In
+    texts longer than `cut_limit`, sums of scores may round, so the best path may depend on all the text before.
     """
     letters = np.flatnonzero(rules.class_of() == cuts.LETTER)
     crossings = letters << 8 | SPACE_BYTE
@@ -143,8 +143,8 @@ def may_part(arrays: Arrays, size: int) -> bool:
 
 
 def _room_per_byte(keys: Keys | None, tokens: Texts, user: Texts) -> int:
-    """Ids that one byte of a text may become: characters of its normal form if tokens end where characters do, else
-    bytes, and those of U+2581 for a space."""
+    """The most ids of one byte of text: the characters of its normal form if all tokens end at characters, else its
+    bytes, with three for a space, which becomes U+2581."""
     if keys is None:
         return 1
     _, _, bad = characters(*tokens, np.ones(len(tokens), bool))
@@ -158,7 +158,7 @@ def _room_per_byte(keys: Keys | None, tokens: Texts, user: Texts) -> int:
 
 
 def unknown_score(scores: NDArray[np.float32]) -> float:
-    """The score of an unknown character, from those of the normal tokens: the lowest less ten, in float32."""
+    """The score of an unknown character: the lowest score of the normal tokens, minus ten, in float32."""
     lowest = np.min(scores[~np.isnan(scores)], initial=np.finfo(np.float32).max)
     return float(np.float32(lowest) - np.float32(UNKNOWN_PENALTY))
 
@@ -177,17 +177,17 @@ def _trie(pipeline: Pipeline, chosen: NDArray[np.bool_], scores: NDArray[np.floa
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
-    """Memory of one thread for fragments of up to `longest` bytes, if they do not grow more than GROWTH times."""
+    """Memory of one thread for fragments of up to `longest` bytes that grow at most GROWTH times."""
     return Work(*_scratch(arrays, longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
-    """The same memory for longer fragments: what the cache holds stays."""
+    """The same memory for longer fragments, with the same cache."""
     return Work(*_scratch(arrays, longest), regrow_span_work(work.spans, longest))
 
 
 def _scratch(arrays: Arrays, longest: int) -> tuple[OutU8, OutF64, OutU64, OutI32]:
-    """Pages that no text needs are never touched."""
+    """The scratch arrays. Pages that no text needs are not touched."""
     room = GROWTH * longest + ROOM
     return (
         scratch(room, np.uint8),

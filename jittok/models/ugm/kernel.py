@@ -1,6 +1,6 @@
-"""Unigram, span by span: what the cache holds is copied, what is new is normalized and gets its best path.
+"""Unigram, span by span: ids of cached spans are copied; new spans are normalized, and their best path is found.
 
-`rules` says where spans may be cut, and why their ids are those of the whole text.
+`rules` describes where texts may be cut into spans, and why the ids of spans are those of the whole text.
 """
 
 from __future__ import annotations

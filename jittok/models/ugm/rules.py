@@ -1,21 +1,22 @@
-"""Where a Unigram text may be cut, computed from the vocabulary and its charsmap.
+"""Safe cuts for Unigram texts, computed from the vocabulary and its character map.
 
 A cut between two characters is used only if
 
-1. no token that a best path can hold has the one before the other (the characters stand for themselves, see 2);
-2. both are *inert*: each becomes itself whatever is around it. A character that the charsmap maps is not inert, nor
-   is one inside a longer key. An ASCII character may begin longer keys that continue with a wide one. When a wide one
-   follows, it is not cut from what is before it;
-3. one of the two is a token alone. So two runs of unknown characters, which become one id, never meet;
-4. no path in the trie of user-defined tokens leads across (their bytes are copied as they are). If rule 1 does not
-   ensure this, the splitter looks at the text. User-defined tokens are left to the splitter, and so are the few other
-   tokens that alone join letters with something else. This is right if all characters near the place are inert.
+1. no token that a best path can contain has them next to each other;
+2. both are *inert*: each is normalized to itself, whatever is around it. A character that the map changes is not
+   inert, nor is one inside a longer key. An ASCII character may begin longer keys that continue with a wide (non-ASCII)
+   one; if a wide one follows in the text, it is not cut from the character before it;
+3. one of the two is a token by itself. So a cut never separates a run of unknown characters, which becomes one id;
+4. no path in the trie of user-defined tokens crosses it (their bytes are copied unchanged). Where rule 1 does not
+   ensure this, the splitter searches the text for user-defined tokens, and for the few other tokens that are the only
+   ones to join letters with another class. This requires that all characters near the cut are inert.
 
-A file that folds case maps each capital letter. Such a letter is cut as the letter it becomes: it becomes that whatever
-is around it, and both are of one class.
+A file that folds case maps each capital letter. Such a letter is treated like the letter that it becomes: the mapping
+does not depend on the text around it, and both are of one class.
 
-Sums of scores start again in each span. At a place, sums are compared that all contain the best sum at the cut. So a
-comparison does not change if no addition rounds. `exact_bytes` says up to which length of a fragment this is certain.
+Sums of scores start at zero in each span. All sums that are compared at an offset contain the best sum at the cut, so
+the result of a comparison is the same if no addition rounds. `exact_bytes` is the fragment length up to which this is
+certain.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES, SPACE_MARK_C
 RARE = 256
 """See `dominated`."""
 SHORT = 64
-"""Bytes of a token that may be found to be dominated,"""
+"""The longest token, in bytes, that `dominated` tests."""
 STEPS_PER_BYTE = 2
-"""and how many searches for a part of one are taken, a byte of all texts, so that a file of any kind loads soon."""
+"""The most look-ups of `dominated` for each byte of all tokens, so that every file loads fast."""
 LEAST_STEPS = 1 << 17
-"""Looks that are taken in any vocabulary."""
+"""Look-ups of `dominated` that are allowed in any vocabulary."""
 NEVER = -1
 FEW = 16
-"""Tokens that tie letters to another class and may be searched for in the text instead."""
+"""See `to_look_for`."""
 
 
 class Texts(NamedTuple):
-    """Byte strings one after the other."""
+    """Concatenated byte strings."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -61,7 +62,7 @@ class Texts(NamedTuple):
 
 
 class Lattice(NamedTuple):
-    """What the lattice may use."""
+    """The tokens that the lattice may contain."""
 
     texts: Texts
     scores: NDArray[np.float32]
@@ -74,9 +75,9 @@ class Lattice(NamedTuple):
 def span_rules(
     lattice: Lattice, user: Texts, keys: Keys | None, merge: bool, margin: float = 0.0, few: int = FEW
 ) -> tuple[cuts.SpanRules, int]:
-    """The rules, and the most bytes a fragment may have for them to hold (NEVER: encode every fragment as a whole).
+    """(the rules, the most bytes of a fragment for which they hold). NEVER: encode every fragment as a whole.
 
-    merge: runs of spaces become one before a word; margin: see `dominated`; few: see `to_look_for`
+    merge: runs of spaces become one space before a word; margin: see `dominated`; few: see `to_look_for`
     """
     known = _single_characters(lattice)
     finite = np.isfinite(lattice.scores).all()
@@ -91,19 +92,19 @@ def span_rules(
         return rules.no_cuts(), NEVER
     sought = to_look_for(lattice, class_pairs, tokens, few)
     tokens &= ~sought
-    # Spaces of a text are U+2581 in the lattice, so a token that holds one matches nothing.
+    # Spaces of a text are U+2581 in the lattice, so a token that contains a space never matches.
     spaces = np.concatenate([[0], np.cumsum(lattice.texts.data == SPACE_BYTE)])
     tokens &= spaces[lattice.texts.offsets[1:]] == spaces[lattice.texts.offsets[:-1]]
     pairs = rules.neighbours(lattice.texts.data, lattice.texts.offsets, tokens)
     if merge and np.any(pairs.right == SPACE_MARK_CODE):
         return rules.no_cuts(), NEVER
-    # A user-defined text is copied as it is, so a control in one is no blank but a character like others.
+    # A user-defined text is copied unchanged, so a control character in one is not a blank.
     blanks = [b for b in range(1, 0x20) if source.image(b) == b" " and b not in user.data]
     odd_space = source.image(SPACE_BYTE) not in (None, b" ") or source.long_with([SPACE_BYTE, *blanks])
     if len(blanks) > cuts.BLANK_BYTES or odd_space:
         return rules.no_cuts(), NEVER
     limit = exact_bytes(lattice, left_out, source.steps_per_byte)
-    if merge:  # U+2581 is before words only; one of the text's own is never cut from anything
+    if merge:  # U+2581 is before words only; one in the text itself is never cut from anything
         pairs = Neighbours(*(side[pairs.left != SPACE_MARK_CODE] for side in pairs))
     else:
         pairs = Neighbours(*(np.where(side == SPACE_MARK_CODE, SPACE_BYTE, side) for side in pairs))
@@ -127,8 +128,8 @@ def _paths(
     classes: NDArray[np.int64],
     odd: NDArray[np.int64],
 ) -> rules.Paths:
-    """The user-defined texts and `more`, and the pairs of their bytes between which the classes allow a cut; odd bytes
-    may become part of the latter, of which the folded ones are not set apart by their class."""
+    """The texts to search for (user-defined ones and `more`), and the pairs of their bytes between which the classes
+    allow a cut. odd: bytes that normalization may change into bytes of `more`; `folded` ones keep their class."""
     classes = np.append(classes[:0x80], np.full(0x80, WIDE))
     allowed = cut[classes[:, None], classes] | ((classes[:, None] == BLANK) & (classes == BLANK))
     starts: dict[int, int] = {}
@@ -139,7 +140,7 @@ def _paths(
                 if allowed[text[d - 1], text[d]]:
                     pair = text[d - 1] << 8 | text[d]
                     starts[pair] = starts.get(pair, 0) | 1 << min(d, 63) | odd_bit
-                    # an odd byte may become any of those before: then only `crosses_path` can tell
+                    # an odd byte may become any byte before the pair: then only `crosses_path` can decide
                     known = d > 1 and not odd_bit
                     before.setdefault(pair, set()).add(text[d - 2] if known else cuts.ANY_BYTE)
                     for other in _written(pair, folded) if odd_bit else ():
@@ -159,20 +160,20 @@ def _paths(
 
 
 def _written(pair: int, folded: dict[int, int]) -> list[int]:
-    """The pairs of bytes in which some byte is folded and that become this one."""
+    """The other pairs of bytes that case folding changes to this one."""
     left, right = ([byte, *(b for b, image in folded.items() if image == byte)] for byte in divmod(pair, 256))
     return [a << 8 | b for a in left for b in right][1:]
 
 
 def _single_characters(lattice: Lattice) -> set[int]:
-    """Code points that are tokens alone, ASCII and wide."""
+    """The code points that are tokens by themselves."""
     lengths = np.diff(lattice.texts.offsets)
     code, owner, _ = rules.characters(*lattice.texts, (lengths > 0) & (lengths <= 4))
     return set(code[np.bincount(owner, minlength=lengths.size)[owner] == 1].tolist())
 
 
 class _Source:
-    """What the charsmap's keys say about the characters of a text."""
+    """The facts about characters that follow from the keys of the character map."""
 
     def __init__(self, keys: Keys) -> None:
         everything = np.ones(keys.offsets.size - 1, bool)
@@ -191,15 +192,15 @@ class _Source:
         self.steps_per_byte = int(np.max(-(-images // np.maximum(np.diff(keys.offsets), 1)), initial=1))
 
     def image(self, byte: int) -> bytes | None:
-        """What an ASCII character alone becomes, or None when no key is just this character."""
+        """The normal form of an ASCII character by itself, or None if no key is just this character."""
         for k in np.flatnonzero(~self.long & (self._first == byte)).tolist():
             at = self._image_starts[k]
             return "".join(map(chr, self._images[at : at + self._image_count[k]].tolist())).encode("utf-8", "replace")
         return None
 
     def folded(self, user: Texts) -> dict[int, int]:
-        """ASCII letters that become another, which stays as it is, whatever is around them. None where a
-        user-defined text, which is copied, has one."""
+        """{letter: other} of the ASCII letters that always become another letter, which itself stays unchanged. Empty
+        if a user-defined text, which is copied unchanged, contains such a letter."""
         inner, alone = np.append(self._inner, self._first[self.long & (self._second < 0x80)]), np.ones(0x80, bool)
         alone[inner[inner < 0x80]] = False
         mapped, letters = self.mapped()[:0x80], rules.class_of()[:0x80] == LETTER
@@ -211,12 +212,12 @@ class _Source:
         return {} if any(byte in user.data for byte in found) else found
 
     def long_with(self, some: Iterable[int]) -> bool:
-        """Whether a key of two characters or more holds one of these characters."""
+        """Whether a key of two characters or more contains one of these characters."""
         return bool(np.isin(self._inner, list(some)).any() or np.isin(self._first[self.long], list(some)).any())
 
     def mapped(self) -> NDArray[np.bool_]:
-        """bool[0x110000]: characters whose normal form is not themselves, or that are inside a longer key, or begin
-        one: an ASCII character may if a wide one follows it there."""
+        """bool[0x110000]: characters that the map changes, or that are inside a longer key or begin one. An ASCII
+        character that begins only longer keys whose second character is wide does not count."""
         found = np.zeros(UNICODE_SIZE, bool)
         changed = ~self.long & ~((self._image_count == 1) & (self._image == self._first))
         found[self._first[changed]] = True
@@ -226,7 +227,8 @@ class _Source:
 
 
 def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
-    """int64[2, n]: (pair of ASCII classes but blanks and controls, row that holds such neighbors), each once."""
+    """int64[2, n]: (pair of the classes LETTER, DIGIT and OTHER; row that contains such neighbors), without
+    duplicates."""
     data, offsets = lattice.texts
     table = bytes(c if c in (LETTER, DIGIT, OTHER) else CLASSES for c in rules.class_of()[:128].tolist())
     classes = np.frombuffer(data.tobytes().translate(table + bytes([CLASSES]) * 128), np.uint8)
@@ -236,7 +238,7 @@ def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
     pair = CLASSES * classes[at].astype(np.int64) + classes[at + 1]
     rows = max(len(lattice.texts), 1)
     owner = np.searchsorted(offsets, at, "right") - 1
-    there = np.zeros(CLASSES**2 * rows, np.bool_)  # of each pair and row: sorting them would take longer
+    there = np.zeros(CLASSES**2 * rows, np.bool_)  # for each pair and row: sorting is slower
     there[pair * rows + owner] = True
     return np.stack(np.divmod(np.flatnonzero(there), rows))
 
@@ -244,8 +246,8 @@ def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
 def to_look_for(
     lattice: Lattice, class_pairs: NDArray[np.int64], tokens: NDArray[np.bool_], few: int
 ) -> NDArray[np.bool_]:
-    """The rows that the splitter searches for: user-defined tokens, and those among `tokens` that hold a letter beside
-    another class as at most `few` do. None with a space, which comes and goes where texts are normalized."""
+    """The rows that the splitter searches for: user-defined tokens, and those among `tokens` that join a letter with
+    another class in a way that at most `few` tokens do. None with a space: normalization adds and removes spaces."""
     pair, row = class_pairs
     left, right = np.divmod(pair, CLASSES)
     chosen = tokens[row] & (left != right) & ((left == LETTER) | (right == LETTER))
@@ -254,13 +256,14 @@ def to_look_for(
     found[row[np.bincount(pair, minlength=CLASSES**2)[pair] <= few]] = True
     for k in np.flatnonzero(found).tolist():
         text = lattice.texts.text(k)
-        known = text.isascii() or bool(lattice.user[k])  # what is tied to wide characters is in their flags
+        known = text.isascii() or bool(lattice.user[k])  # neighbors of wide characters are in their flags
         found[k] = known and len(text) <= LONGEST_PATH and b" " not in text and SPACE_MARK_BYTES not in text
     return found
 
 
 def _wide_flags(pairs: Neighbours, source: _Source, known: set[int], user: Texts, merge: bool) -> NDArray[np.uint8]:
-    """Flags of wide characters; STICKY for all that are not inert, unknown, or may be split by a user's token."""
+    """Flags of wide characters; STICKY for all that are not inert, are unknown, or may be split by a user-defined
+    token."""
     flags = rules.wide_flags(pairs)
     sticky = np.ones(UNICODE_SIZE, bool)
     sticky[sorted(known)] = False
@@ -288,14 +291,14 @@ def _range_of(byte: int) -> tuple[int, int]:
 def _class_cuts(
     pairs: Neighbours, source: _Source, known: set[int], folded: dict[int, int], blanks: list[int], merge: bool
 ) -> tuple[NDArray[np.bool_], list[int]]:
-    """(which class may be cut from which, the bytes of class APART)."""
+    """(bool[CLASSES, CLASSES] whether two classes may be cut apart, the bytes of class APART)."""
     never = np.zeros((CLASSES, CLASSES), bool)
     mapped = np.flatnonzero(source.mapped()[:0x80])
     kinds = rules.class_of((), blanks)
     odd = [b for b in mapped.tolist() if kinds[b] in (LETTER, DIGIT, OTHER) and b not in folded]
     odd_control = any(kinds[b] == CONTROL for b in mapped.tolist())
     if merge:
-        never[: WIDE + 1, BLANK] = True  # and blanks from what follows them never
+        never[: WIDE + 1, BLANK] = True  # but blanks are never cut from what follows
         never[BLANK, BLANK] = False
     if len(odd) > cuts.APART_BYTES:
         return never, []
@@ -315,19 +318,18 @@ def _class_cuts(
             cut[a, BLANK] = not tied[a, BLANK]
         for b in plain:
             cut[BLANK, b] = not tied[BLANK, b]
-        # The blanks that a text holds are spaces; other characters that become some are never cut from anything.
+        # The blanks here are spaces; other characters that become spaces are never cut from anything.
         cut[BLANK, BLANK] = not tied[BLANK, BLANK]
     return cut, apart
 
 
 def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 0.0) -> NDArray[np.int64]:
-    """Rows of tokens that no best path holds, though they join ASCII classes that nearly all others keep apart.
+    """Rows of tokens that no best path contains, among those that join ASCII classes which hardly any token joins.
 
-    Other tokens spell the same text with a sum that is larger by more than `margin`. So a path with such a token can
-    always be improved.
-    Example: placeholders such as "[PAD250001]" with a score of -10000, which would forbid most cuts. Only some tokens
-    are looked at, the shortest first: those of up to SHORT bytes that have a pair of classes which at most RARE tokens
-    have. A token that is not found costs speed, but changes no id.
+    Such a token is dominated: other tokens spell the same text with a sum that is higher by more than `margin`, so any
+    path with it can be improved. Examples are placeholders such as "[PAD250001]" with a score of -10000, which would
+    prevent most cuts. Only tokens of up to SHORT bytes with a pair of classes that at most RARE tokens have are tested,
+    the shortest first. A token that is missed costs speed, but changes no id.
     """
     found, lengths = class_pairs, np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
@@ -359,10 +361,10 @@ def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 
 
 
 def exact_bytes(lattice: Lattice, left_out: NDArray[np.int64], steps_per_byte: int) -> int:
-    """Bytes of a fragment up to which no sum of scores rounds in float64.
+    """The longest fragment, in bytes, for which no sum of scores rounds in float64.
 
     float32 scores are multiples of some 2 ** -q, and float64 holds multiples of 2 ** -q exactly below 2 ** (53 - q).
-    Tokens left out as dominated are still added to some sums, but never twice on one path.
+    Dominated tokens (`left_out`) are still added to some sums, but never twice on one path.
     """
     kept = np.ones(lattice.scores.size, bool)
     kept[left_out] = False

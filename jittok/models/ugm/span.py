@@ -1,4 +1,4 @@
-"""One span of a Unigram text to ids: normalized by the same steps as a whole fragment, then its best path."""
+"""Encode one span of a Unigram text: normalize it by the same steps as a whole fragment, then find its best path."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 STEP = 64
-"""Bytes that a step may write without being asked: a space, and what it copies one byte at a time."""
+"""The most bytes that one step of `_normalize` writes before capacity is checked again."""
 _32 = np.uint64(32)
 
 
 class SpanModel(NamedTuple):
-    """What encoding a span needs, as windows."""
+    """The arrays that encoding a span reads and writes, as windows."""
 
     units: Window
     scores: Window
@@ -104,8 +104,8 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
 def encode_span(
     model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
-    """Ids of a span; WHOLE when that is too long, or the first one of its fragment (SEPARATE is before it
-    then) and leaves open where the prepended space goes."""
+    """Ids of a span; the new count, or WHOLE if it is too long, or if it is the first of its fragment (marked by the
+    byte SEPARATE before it) and does not determine where the prepended space goes."""
     if stop - start <= AT_ONCE:
         first = get_u8(text, start) == SEPARATE
         i, size, state = _normalize(
@@ -118,13 +118,13 @@ def encode_span(
 
 @helper
 def _is_open(model: SpanModel, first: bool, state: int) -> bool:
-    """Whether a span leaves open where the prepended space goes."""
+    """Whether the span does not determine where the prepended space goes."""
     return first and model.merge == 0 and model.prepend != 0 and state & PREPENDED == 0
 
 
 @helper
 def _encode_long(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
-    """The same of a long span, a piece at a time, as `encode_whole` does it."""
+    """The same for a long span, in chunks as in `encode_whole`."""
     first = get_u8(text, start) == SEPARATE
     i, size, state = start + first, 0, OUTSIDE if first else INSIDE | PREPENDED
     limit, joined, last = min(AT_ONCE, model.text_size), False, False
@@ -145,7 +145,7 @@ def _encode_long(model: SpanModel, text: Window, start: int, stop: int, ids: Win
             size -= decided
         if (
             2 * size > limit - STEP and not last
-        ):  # so that no byte is looked at more than twice as often as there are pieces
+        ):  # little was decided: double the chunk, so that bytes are not read again and again
             if limit == model.text_size:
                 return WHOLE
             limit = min(2 * limit, model.text_size)
@@ -156,9 +156,8 @@ def _encode_long(model: SpanModel, text: Window, start: int, stop: int, ids: Win
 def _normalize(
     model: SpanModel, text: Window, i: int, stop: int, state: int, at: int, limit: int
 ) -> tuple[int, int, int]:
-    """The normalized bytes of text[i:stop] to model.text[at:], as many as fit below `limit`: (place in the text, how
-    many there are, state after them). WHOLE in place of the first when they do not fit at all or the text or the
-    charsmap is not what it should be."""
+    """Write the normalized bytes of text[i:stop] to model.text[at:], as many as fit below `limit`; (offset in the text,
+    end of the normalized bytes, state after them). The offset is WHOLE if a replacement does not fit."""
     out = model.text
     while i < stop:
         if at + STEP > limit:
@@ -186,7 +185,7 @@ def _normalize(
                     byte = get_u8(model.replacements, place)
                 continue
             end = i + lead_length(byte)
-            if byte & 0xC0 == 0x80:  # the rest of a character that such a path took apart
+            if byte & 0xC0 == 0x80:  # the rest of a character that a user-defined path has split
                 at, state = _put(model, 0xEF, at, state)
                 at, state = _put(model, 0xBF, at, state)
                 at, state = _put(model, 0xBD, at, state)
@@ -202,7 +201,7 @@ def _normalize(
 
 @helper
 def _put(model: SpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
-    """One normalized byte, and the space that belongs before it; (place after, state)."""
+    """Write one normalized byte, and the space that belongs before it; (offset after it, state)."""
     if byte == SPACE_BYTE:
         if model.merge == 0:
             at = _put_mark(model.text, at)
@@ -231,7 +230,7 @@ def _put_mark(out: Window, at: int) -> int:
 
 @helper
 def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
-    """Ids of the best path through model.text[:size], runs of the unknown token as one; the new count."""
+    """Ids of the best path through model.text[:size], with one id for a run of unknown tokens; the new count."""
     put_f64(model.sums, 0, 0.0)
     size, _ = _find_path(model, size, True)
     return _write_path(model, size, ids, count, False)
@@ -239,11 +238,11 @@ def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
 
 @helper
 def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
-    """Fill the arcs of model.text[:size]; the first place already has its sum. Returns how many bytes are decided, as
-    in `whole`, and the sum after them.
+    """Fill the arcs of model.text[:size]; offset 0 has its sum already. Returns (how many bytes are decided, the sum
+    after them), as `whole.find_path`.
 
-    Sums are kept of the places that are still reached, from `begin` on: of each place after a long text only its arc
-    is needed.
+    Only the sums from offset `begin` on are kept, as tokens can still reach these; earlier offsets need only their
+    arcs.
     """
     begin, known_to, p, decided, total = 0, 0, 0, 0, 0.0
     reach = max(model.longest, MOST_CHARACTER)
@@ -261,7 +260,7 @@ def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
             common = common_place(model.sums, model.arcs, begin, p, known_to)
             if common > 0:
                 decided, total = common, get_f64(model.sums, common - begin)
-        for k in range(p, known_to + 1):  # little, or the end
+        for k in range(p, known_to + 1):  # few, or the last round
             put_f64(model.sums, k - p, get_f64(model.sums, k - begin))
         begin = p
     return (size, total) if last else (decided, total)
@@ -269,10 +268,7 @@ def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
 
 @helper
 def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
-    """Go on from the places p .. until - 1; the place after. sums[0] is that of the place `begin`.
-
-    A node without a token has the score -inf, so the comparison needs no branch of its own.
-    """
+    """Extend paths from the offsets p .. until - 1; the next offset. sums[0] is the sum at offset `begin`."""
     while p < until:
         p = _go_on(model, size, size, begin, p)
     return p
@@ -280,7 +276,7 @@ def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
 
 @helper
 def _walk_apart(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
-    """The same where long tokens are known: walks end after LONG bytes."""
+    """The same with long tokens looked up first: walks end after LONG bytes."""
     while p < until:
         node, here = get_i32(model.found, p), get_f64(model.sums, p - begin)
         while node != NONE:
@@ -296,7 +292,8 @@ def _walk_apart(model: SpanModel, size: int, begin: int, p: int, until: int) -> 
 
 @inlined
 def _go_on(model: SpanModel, size: int, stop: int, begin: int, p: int) -> int:
-    """Go on from place p by the tokens that end at `stop` or before it; the next place."""
+    """Extend paths from offset p by the tokens that end at `stop` or before; the next offset. A node without a token
+    has the score -inf, so the comparison needs no extra branch."""
     text, sums, arcs = model.text, model.sums, model.arcs
     after = min(p + lead_length(get_u8(text, p)), size)
     here, known, node, end = get_f64(sums, p - begin), NO_VALUE, ROOT, p
@@ -323,8 +320,8 @@ def _go_on(model: SpanModel, size: int, stop: int, begin: int, p: int) -> int:
 
 @helper
 def _write_path(model: SpanModel, size: int, ids: Window, count: int, joined: bool) -> int:
-    """Ids of the best path that the arcs tell, from the last one; they are counted first. `joined`: an unknown token at
-    the beginning belongs to the id before."""
+    """Write the ids of the best path, which is followed from its end: once to count them, once to write. joined: an
+    unknown token at the beginning belongs to the id before."""
     found, end, unknown = 0, size, False
     unk = np.uint64(model.unk_id & 0xFFFFFFFF)
     while end > 0:

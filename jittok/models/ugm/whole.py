@@ -1,8 +1,8 @@
-"""Unigram on a whole fragment: normalize it, then the best path through it. For what cannot be cut, and a second
-witness for what can.
+"""Unigram on a whole fragment: normalize it, then find the best path. For fragments that cannot be cut, and in tests a
+check of the others.
 
-    One piece at a time is normalized. `find_path` searches for the last place in it that every path comes through. What
-    is before that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
+The fragment is normalized in chunks. In each, `find_path` finds the last offset that every best path passes through.
+The path before that offset is decided: its ids are written, and the rest is moved to the front, with the sum so far.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from jittok.structures.long_keys import LONG, NONE, find_long, long_score, long_
 from jittok.structures.utf8 import lead_length, well_formed
 
 AT_ONCE = 1 << 15
-"""Bytes of normalized text that are looked at together, if something is decided in them."""
+"""Bytes of normalized text in a chunk, unless too little is decided in one."""
 SUMS_KEPT = 1 << 14
-"""Places whose sums are kept together."""
+"""Offsets whose sums are kept at a time."""
 MOST_CHARACTER = 4
 _32 = np.uint64(32)
 
@@ -41,13 +41,9 @@ _32 = np.uint64(32)
 def encode_whole(
     arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
-    """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code.
-
-    One piece at a time is normalized. `find_path` searches for the last place in it that every path comes through. What
-    is before that place is decided: its ids are written. The rest is moved to the front, with the sum so far.
-    """
+    """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code."""
     i, size, state, begin, room = start, wide(0), OUTSIDE_WORD, count, work.text.size
-    limit, joined = min(AT_ONCE, room // 2), False  # the last key of a piece may become more than fits
+    limit, joined = min(AT_ONCE, room // 2), False  # the last replacement of a chunk may exceed the limit
     total = 0.0
     while True:
         i, size, state = normalize(arrays, work, data, i, stop, state, size, limit, report)
@@ -61,11 +57,11 @@ def encode_whole(
             return OUT_OF_WORK
         work.sums[0] = total
         decided, after_decided = find_path(arrays, work, size, last)
-        if last and after_decided == LOWEST:  # nothing reaches the end: the unknown token stands for all
+        if last and after_decided == LOWEST:  # no path reaches the end: the whole fragment is one unknown token
             count, joined = begin, False
         if decided > 0:
             after = write_path(arrays, work, decided, ids, count, joined)
-            if after < 0:  # capacity for the rest by what has been done
+            if after < 0:  # extrapolate what the rest needs
                 report[NEED] = (count - begin - after) * (1 + (stop - start) // (i - start + 1)) + 1
                 return OUT_OF_ROOM
             count, joined = after, _token(work, decided) == arrays.unk_id
@@ -76,7 +72,7 @@ def encode_whole(
                 work.text[k - decided] = work.text[k]
             total = after_decided
             size -= decided
-        if 2 * size > limit:  # so that no byte is looked at more than twice as often as there are pieces
+        if 2 * size > limit:  # little was decided: double the chunk, so that bytes are not read again and again
             if limit == room:
                 report[NEED] = 2 * room // GROWTH + 1
                 return OUT_OF_WORK
@@ -87,10 +83,10 @@ def encode_whole(
 def normalize(
     arrays: Arrays, work: Work, data: U8, i: int, stop: int, state: int, at: int, limit: int, report: OutI64
 ) -> tuple[int, int, int]:
-    """The normalized bytes of data[i:stop] to work.text[at:], as many as fit, until there are `limit`: (place in the
-    data or a code, how many there are, state of the spaces)."""
+    """Write the normalized bytes of data[i:stop] to work.text[at:], until there are `limit`; (offset in the data or a
+    code, end of the normalized bytes, state of the spaces)."""
     while i < stop and at < limit:
-        # A path in the trie of user-defined tokens passes as it is, whether or not a token ends there.
+        # A path in the trie of user-defined tokens is copied unchanged, whether or not a token ends there.
         end, node = i, ROOT
         while end < stop:
             node = child(arrays.user, node, wide(data[end]))
@@ -112,7 +108,7 @@ def normalize(
                 i += length
                 continue
             end = i + well_formed(data, i, stop, arrays.shortest)
-        if end == i:  # a bad byte becomes U+FFFD
+        if end == i:  # an invalid byte becomes U+FFFD
             for byte in (0xEF, 0xBF, 0xBD):
                 state, at = put_byte(arrays.spaces, state, byte, work.text, at)
             i += 1
@@ -124,15 +120,14 @@ def normalize(
 
 @helper
 def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> tuple[int, float]:
-    """Fill the arcs of work.text[:size]; the first place already has its sum. Returns how many bytes are decided, and
-    the sum after them. These are all if this is the `last` part. Else they end at the last place that every path comes
-    through.
+    """Fill the arcs of work.text[:size]; offset 0 has its sum already. Returns (how many bytes are decided, the sum
+    after them): all bytes of the `last` chunk, else those up to the last offset that every best path passes through.
 
-    Sums are kept of the places that are still reached, from `begin` on.
+    Only the sums from offset `begin` on are kept, as tokens can still reach these.
     """
     begin, known_to, p, decided, total = wide(0), wide(0), wide(0), wide(0), 0.0
     reach = max(arrays.longest, MOST_CHARACTER)
-    stop = size if last else size - reach  # no token from a place before it ends after the text
+    stop = size if last else size - reach  # no token that begins before it ends after the text
     if arrays.long.count != 0 and size > LONG:
         find_long(open_long(arrays.long), window(work.text), 0, size, window(work.found), 0)
     while p < stop:
@@ -145,7 +140,7 @@ def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> tuple[int, f
             common = common_place(window(work.sums), window(work.arcs), begin, p, known_to)
             if common > 0:
                 decided, total = common, float(work.sums[common - begin])
-        for k in range(p, known_to + 1):  # little, or the end
+        for k in range(p, known_to + 1):  # few, or the last round
             work.sums[k - p] = work.sums[k - begin]
         begin = p
     return (size, float(work.sums[0])) if last else (decided, total)
@@ -153,7 +148,7 @@ def find_path(arrays: Arrays, work: Work, size: int, last: bool) -> tuple[int, f
 
 @helper
 def _walk(arrays: Arrays, work: Work, size: int, begin: int, p: int, until: int) -> int:
-    """Go on from the places p .. until - 1; the place after. sums[0] is that of the place `begin`."""
+    """Extend paths from the offsets p .. until - 1; the next offset. sums[0] is the sum at offset `begin`."""
     while p < until:
         after = min(p + lead_length(wide(work.text[p])), size)
         here, whole, node, stop = float(work.sums[p - begin]), False, ROOT, size
@@ -176,7 +171,7 @@ def _walk(arrays: Arrays, work: Work, size: int, begin: int, p: int, until: int)
 
 @helper
 def _challenge_long(arrays: Arrays, work: Work, p: int, begin: int, here: float) -> None:
-    """The long tokens that begin at p."""
+    """Extend paths by the long tokens that begin at p."""
     long = open_long(arrays.long)
     node = wide(work.found[p])
     while node != NONE:
@@ -192,22 +187,22 @@ def _arc(token: int, start: int) -> np.uint64:
 
 @helper
 def _token(work: Work, p: int) -> int:
-    """The last token on the best way to place p; it may be -1."""
+    """The last token on the best path to offset p; it may be -1."""
     return wide(np.int32(work.arcs[p] >> _32))
 
 
 @helper
 def _challenge(work: Work, token: int, start: int, end: int, begin: int, total: float) -> None:
-    """Only a strictly larger sum wins, so of equal ones the first stays; NaN never wins."""
+    """Record an arc if its sum is strictly higher: of equal sums the first stays, and NaN never wins."""
     if total > work.sums[end - begin]:
         work.sums[end - begin], work.arcs[end] = total, _arc(token, start)
 
 
 @helper
 def write_path(arrays: Arrays, work: Work, size: int, ids: OutI32, count: int, joined: bool) -> int:
-    """Write the ids of the best path to cell `size` to ids[count:]. A run of unknown tokens is one id. `joined`: a run
-    at the beginning belongs to the unknown id before. Returns the new count; minus the number of ids if there is no
-    room."""
+    """Write the ids of the best path to offset `size` to ids[count:]. A run of unknown tokens is one id. joined: a run
+    at the beginning belongs to the unknown id before. Returns the new count, or minus the number of ids if they do not
+    fit."""
     found = wide(0)
     p, unknown = size, False
     while p > 0:

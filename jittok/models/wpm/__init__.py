@@ -1,6 +1,6 @@
-"""WordPiece ("bert"): BERT's normalization by one table, then the longest token that matches, again and again.
+"""WordPiece (GGUF "bert"): BERT's normalization by one table, then repeated longest match.
 
-`compile` makes the arrays, `kernel` encodes span by span, `whole` the fragments that cannot be cut.
+`compile` builds the arrays, `kernel` encodes span by span, and `whole` encodes fragments that cannot be cut.
 """
 
 from jittok.models.wpm.compile import Arrays, Work, compile_pipeline, make_work, may_part, normal_table, regrow

@@ -1,9 +1,8 @@
-"""A WordPiece vocabulary in an alphabet of its own, which makes its trie small and the walks through it short.
+"""A byte encoding for the characters of one WordPiece vocabulary, which makes its trie small and the walks short.
 
 UTF-8 gives the letters of most scripts two or three bytes, and each byte is a step through the trie. Here every
-character beyond ASCII that the tokens have gets a *code* of one byte, the most frequent ones, of two, or, beyond some
-15,000 of them, of three. A word that holds any other character is unknown. As no code begins another one, the longest
-token that matches is the same.
+non-ASCII character of the tokens gets a *code*: one byte for the most frequent, two for others, three beyond some
+15,000. A word with any other character is unknown. No code is a prefix of another, so the longest match is the same.
 """
 
 from __future__ import annotations
@@ -22,60 +21,61 @@ from jittok.unicode.characters import SPACE_MARK_CODE
 from jittok.unicode.tables import UNICODE_SIZE
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
-"""Kinds of code points: joins the word, ends it, vanishes (the word continues), is a word of its own."""
+"""Kinds of code points: part of a word; ends the word; dropped, and the word continues; a word by itself."""
 ENDS_WORD = 1
-"""The bit of the kinds that end the word before them."""
+"""The bit of the kinds that end the word before them: BLANK and ALONE."""
 ONE_BYTE, TWO_BYTES, THREE_BYTES = 0x80, 0xC0, 0xFC
-"""Where the first bytes of such codes begin; below is ASCII, which stays what it is."""
+"""The lowest first bytes of codes of these lengths; lower bytes are ASCII, unchanged."""
 SHORT_CODES = TWO_BYTES - ONE_BYTE
 MIDDLE_CODES = SHORT_CODES + ((THREE_BYTES - TWO_BYTES) << 8)
 ALL_CODES = MIDDLE_CODES + ((0x100 - THREE_BYTES) << 16)
-"""Characters that codes of up to one, two and three bytes are enough for."""
+"""How many characters fit into codes of up to one, two and three bytes."""
 LENGTH_BIT, UNKNOWN, ENDS, SEVERAL, ODD = 24, *(1 << k for k in range(26, 30))
-"""What becomes of a character: its code, the first byte lowest | the number of bytes << LENGTH_BIT | UNKNOWN where no
-token has it | ENDS where it ends a word; a character that ends a word and has a code, or is UNKNOWN, is a word too.
-SEVERAL: in place of a code is where it lies in `Alphabet.several`. ODD: it is a mark, or ends with one, that
-another one after it may change places with: only Python can tell what becomes of two of them in a row in a word
-whose characters are all known."""
+"""The entry of a character: its code, first byte lowest | the code's length << LENGTH_BIT | flags.
+
+UNKNOWN: no token contains it. ENDS: it ends the word before it; with a code or UNKNOWN, it is also a word by itself.
+SEVERAL: the code's bits are an index into `Alphabet.several`. ODD: it is a combining mark, or ends with one, that may
+be reordered with a mark after it. A word of known characters with two of them in a row is left to Python.
+"""
 CODE = (1 << LENGTH_BIT) - 1
 NODE_BITS, VALUE_BITS = 22, 20
-"""A node is base | parent << NODE_BITS | (value + 1) << 2 * NODE_BITS, so that a step is one load."""
+"""A node is base | parent << NODE_BITS | (value + 1) << 2 * NODE_BITS, so that a step needs one load."""
 MOST_NODES, MOST_TOKENS = (1 << NODE_BITS) - 2, (1 << VALUE_BITS) - 2
 
 
 class Keys(NamedTuple):
-    """What an alphabet is made of: the keys of all tokens, by id. Nothing stands for a token that no word has."""
+    """The input of an alphabet: the keys of all tokens, by id; empty for a token that no word contains."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]  # [keys + 1]
 
     @property
     def size(self) -> int:
-        """How many keys."""
+        """The number of keys."""
         return self.offsets.size - 1
 
 
 class Several(NamedTuple):
-    """Characters that become several."""
+    """The characters that are normalized to several."""
 
     points: NDArray[np.int64]
-    counts: NDArray[np.int64]  # of each, how many
-    parts: NDArray[np.int64]  # which, one after the other
+    counts: NDArray[np.int64]  # [points] how many characters each becomes
+    parts: NDArray[np.int64]  # these characters, concatenated
 
 
 NONE = Several(*(frozen([], np.int64) for _ in range(3)))
 
 
 class Alphabet(NamedTuple):
-    """Invariant, from the trie that `units` is packed from: a base ^ a byte is a node's place, so no walk leaves it."""
+    """Invariant, from the trie that `units` is packed from: a base ^ a byte is a node's index, so walks stay inside."""
 
     units: U64  # [nodes] the trie of the tokens' codes
     pages: I32  # [0x1100] code point >> 8 -> block of `codes`
-    codes: I32  # [256 * blocks] what becomes of a character: normalized first, then see LENGTH_BIT
+    codes: I32  # [256 * blocks] entry of each character, normalized first; see LENGTH_BIT
     marker_node: int  # the node of U+2581, or NO_NODE
     marker_value: int  # the token that is U+2581, or NO_VALUE
-    several: U8  # of characters that become several: how many bytes, how many characters, then the bytes
-    long: LongKeys  # the long tokens once more
+    several: U8  # for each character that becomes several: number of bytes, number of characters, the bytes
+    long: LongKeys  # the long tokens again, for linear time
 
 
 NO_ALPHABET = Alphabet(
@@ -87,7 +87,7 @@ NO_ALPHABET = Alphabet(
     frozen([0], np.uint8),
     long_keys({}),
 )
-"""Of a vocabulary that has none; nothing is looked up in it."""
+"""For vocabularies without an alphabet; it is never read."""
 
 
 def build_alphabet(
@@ -99,13 +99,13 @@ def build_alphabet(
     odd: NDArray[np.int64] = NONE.points,
     ids: NDArray[np.int32] | None = None,
 ) -> Alphabet | None:
-    """The alphabet of a vocabulary; None where a token is invalid UTF-8 (it may match a part of a character) or there
+    """The alphabet of a vocabulary; None if a token is invalid UTF-8 (it may match a part of a character), or if there
     are too many tokens or characters.
 
-    mapped, becoming: int64[n] code points that become others, and which; of one that is there twice the last counts
+    mapped, becoming: int64[n] code points and what they are normalized to; of duplicates the last is used
     kinds: uint8[UNICODE_SIZE] LETTER, BLANK, DROPPED or ALONE
-    several: code points that become several, no more than their bytes; odd: code points, rising, see ODD
-    ids: int32[keys] of the keys, if they are not their numbers
+    several: code points that become several, at most as many as their bytes; odd: code points, rising, see ODD
+    ids: int32[keys] the keys' ids, if these are not their indices
     """
     read = _code_points(keys)
     codes = None if read is None else _codes(read[0])
@@ -118,7 +118,7 @@ def build_alphabet(
     if len(trie) > MOST_NODES:
         return None
     fields = trie.astype(np.uint64)
-    parents = fields[:, PARENT] & np.uint64((1 << NODE_BITS) - 1)  # a slot that is free has a parent that no node is
+    parents = fields[:, PARENT] & np.uint64((1 << NODE_BITS) - 1)  # a free slot has a parent that is no node
     values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
     units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
     images, entries = _written(codes, several)
@@ -136,19 +136,19 @@ def build_alphabet(
 
 
 def _long_ones(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> dict[bytes, int]:
-    """The codes of long tokens; of equal ones the last counts."""
+    """{codes of a long token: id}; of duplicates the last."""
     long = np.flatnonzero(np.diff(offsets) > LONG).tolist()
     return {data[offsets[k] : offsets[k + 1]].tobytes(): int(ids[k]) for k in long}
 
 
 def _code_points(keys: Keys) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:
-    """(code points of all tokens, how many are before each token and in all); None where one is invalid UTF-8."""
+    """(code points of all tokens, int64[keys + 1] their offsets), or None if a token is invalid UTF-8."""
     data, offsets = keys
     followers = np.flatnonzero((data & 0xC0) == 0x80)
     begins = offsets[:-1][offsets[:-1] < data.size]
     try:
         text = data.tobytes().decode()
-    except UnicodeDecodeError:  # surrogates are characters here
+    except UnicodeDecodeError:  # surrogates count as characters here
         points, owner, bad = characters(data, offsets, np.ones(keys.size, bool))
         lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
         if bad.any() or lengths.sum() != data.size:
@@ -160,7 +160,7 @@ def _code_points(keys: Keys) -> tuple[NDArray[np.uint32] | NDArray[np.int64], ND
 
 
 def _written(codes: NDArray[np.int32], several: Several) -> tuple[U8, NDArray[np.int32]]:
-    """(`Alphabet.several`, the entry of each of them)."""
+    """(`Alphabet.several`, the entries of these characters)."""
     if not several.points.size:
         return frozen([0], np.uint8), np.zeros(0, np.int32)
     counts, parts = several.counts, _code_of(codes, several.parts)
@@ -184,8 +184,8 @@ def _pages(
     kinds: NDArray[np.uint8],
     changes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """(pages, blocks) of what becomes of all characters. Most pages are one of four: no token has a character of
-    theirs, nothing is mapped, and all are of one kind. changes: (characters that become several, their entries, odd
+    """(pages, blocks) of the entries of all characters. Most pages are one of four: no token has one of their
+    characters, none is mapped, and all are of one kind. changes: (characters that become several, their entries, odd
     characters)."""
     several, entries, odd = changes
     own = np.zeros(UNICODE_SIZE >> 8, np.bool_)
@@ -209,14 +209,14 @@ def _pages(
 
 
 def _code_of(codes: NDArray[np.int32], points: NDArray[np.int64]) -> NDArray[np.int32]:
-    """What becomes of some code points."""
-    last = codes.size - 1  # UNKNOWN, as all beyond it are
+    """The entries of these code points."""
+    last = codes.size - 1  # UNKNOWN, like all after it
     return codes[np.minimum(points, last)]
 
 
 def _codes(points: NDArray[np.uint32] | NDArray[np.int64]) -> NDArray[np.int32] | None:
-    """What becomes of every code point that nothing normalizes, from the code points of all tokens: of those up to the
-    last one that a token has, and the one after it."""
+    """The entries of code points before normalization, indexed by code point, up to one past the last that a token has.
+    points: the code points of all tokens."""
     counts = np.bincount(points)
     there = np.flatnonzero(counts)
     beyond = there[there >= 0x80]
@@ -235,8 +235,9 @@ def _codes(points: NDArray[np.uint32] | NDArray[np.int64]) -> NDArray[np.int32] 
 
 
 def _coded(codes: NDArray[np.int32], begins: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(bytes, offsets) of the tokens, of whose characters the codes are given, and which one each begins with."""
-    longer = np.flatnonzero(codes >= 2 << LENGTH_BIT)  # few, in most vocabularies
+    """(bytes, offsets) of the tokens in the alphabet. codes: of all their characters; begins: [keys + 1] offsets into
+    these."""
+    longer = np.flatnonzero(codes >= 2 << LENGTH_BIT)  # few in most vocabularies
     more = (codes[longer] >> LENGTH_BIT) - 1
     behind = np.repeat(longer, more)
     number = np.arange(behind.size) - np.repeat(np.cumsum(more) - more, more)
@@ -245,7 +246,7 @@ def _coded(codes: NDArray[np.int32], begins: NDArray[np.int64]) -> tuple[NDArray
 
 
 def _marker(trie: NDArray[np.int32], code: int) -> tuple[int, int]:
-    """(node, value) of the character with this code."""
+    """(node, value) in the trie of the character with this entry."""
     node = NO_NODE if code & UNKNOWN else ROOT
     for k in range(code >> LENGTH_BIT & 3):
         place = int(trie[node, BASE]) ^ code >> 8 * k & 0xFF

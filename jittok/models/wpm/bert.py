@@ -1,9 +1,9 @@
 """BertNormalizer and BertPreTokenizer of tokenizers as one table of characters.
 
-The steps come in one order: characters removed and white space (`bert_clean`), ideographs (`bert_chinese`), NFD without
-marks, lower case; then words end at white space, and punctuation is a word. A character becomes one other, or nothing,
-or several, Hangul syllables for the most part. Marks that are not removed may change places with their neighbors:
-texts with one are normalized by the plain reference.
+The order of the steps is fixed: remove characters and unify white space (`bert_clean`), isolate ideographs
+(`bert_chinese`), NFD without marks, lower case; then words end at white space, and each punctuation character is a
+word. A character becomes one other, none, or several (mostly Hangul syllables). Combining marks that are not removed
+may be reordered, so texts with such marks are normalized by the reference.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _STEPS = (
 
 
 class Characters(NamedTuple):
-    """What becomes of every code point."""
+    """The result of the steps for every code point."""
 
     kinds: NDArray[np.uint8]  # [0x110000] LETTER, BLANK, DROPPED, ALONE
     points: NDArray[np.int64]  # [n] rising: characters that become another one
-    images: NDArray[np.int64]  # [n] which
+    images: NDArray[np.int64]  # [n] that one
     several: Several
-    odd: NDArray[np.int64]  # rising: kept marks, and what ends with one: two in a row may change places
+    odd: NDArray[np.int64]  # rising: kept marks and characters that end with one; two in a row may be reordered
 
 
 class _Bare(NamedTuple):
-    """What letters are without their accents."""
+    """Characters without their accents."""
 
     points: NDArray[np.int64]  # rising: characters that become another one
     images: NDArray[np.int64]
@@ -66,18 +66,18 @@ class _Bare(NamedTuple):
 
 @cache
 def settings() -> dict[tuple[object, ...], int]:
-    """The steps of every setting of BertNormalizer."""
+    """{steps: flags} for every setting of BertNormalizer."""
     return {tuple(step for flag, steps in _STEPS if flags & flag for step in steps): flags for flags in range(16)}
 
 
 def bert_flags(pipeline: Pipeline) -> int | None:
-    """The setting of a file; None for one that does not split words so."""
+    """The BertNormalizer flags of a file, or None if it does not normalize and split like BERT."""
     return settings().get(pipeline.normalize) if pipeline.split == WORDS else None
 
 
 @lru_cache(maxsize=4)
 def characters(flags: int) -> Characters:
-    """The table of a setting. Few characters become others: an array of all of them takes longer than these."""
+    """The table of a setting. Few characters change, so lists of these are faster than an array of all characters."""
     bare = _without_accents() if flags & ACCENTS else _Bare(*[NONE.points] * 2, NONE, *[NONE.points] * 2)
     points, images, several = bare.points, bare.images, bare.several
     if flags & LOWER:
@@ -117,13 +117,13 @@ def _mark(kinds: NDArray[np.uint8], kind: int, parts: Ranges) -> None:
 
 
 def _mapped(before: NDArray[np.int64], after: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Code points with those of `before`, rising, replaced."""
+    """Replace code points of `before` (rising) by those of `after`."""
     at = np.minimum(np.searchsorted(before, points), before.size - 1)
     return np.where(before[at] == points, after[at], points)
 
 
 def _without_accents() -> _Bare:
-    """NFD without marks, and the marks that stay."""
+    """The table of NFD without marks, and the marks that stay."""
     points, owner, parts = full_decompositions()
     known = ~is_member("newer", points)
     kept = known[owner] & ~is_member("bert_nonspacing", parts)
@@ -140,7 +140,7 @@ def _without_accents() -> _Bare:
 
 
 def _syllables() -> Several:
-    """What Hangul syllables are made of."""
+    """The jamo of each Hangul syllable."""
     k = np.arange(S_COUNT)
     jamo = np.stack(
         [L_BASE + k // (V_COUNT * T_COUNT), V_BASE + k % (V_COUNT * T_COUNT) // T_COUNT, T_BASE + k % T_COUNT], 1
@@ -150,7 +150,8 @@ def _syllables() -> Several:
 
 @cache
 def let_marks_pass() -> NDArray[np.bool_]:
-    """bool[0x110000]: characters whose NFD begins with a mark that may pass others, or that are removed before."""
+    """bool[0x110000]: characters whose NFD begins with a mark that may be reordered, and characters that are removed
+    before."""
     classes = class_table() > 0
     found = classes | member_flags("bert_removed")
     for c, parts in decompositions().items():
@@ -159,8 +160,8 @@ def let_marks_pass() -> NDArray[np.bool_]:
 
 
 def rewritten(odd: NDArray[np.bool_], normalized: Callable[[bytes], bytes], text: str) -> str:
-    """A text with odd characters (bool[0x110000]), which are normalized with the marks beside them: no mark passes a
-    character of class 0 that stays, so these stretches are normalized alone."""
+    """Normalize the odd characters of a text (odd: bool[0x110000]) with the marks next to them. No mark is reordered
+    across a remaining character of combining class 0, so these spans are normalized separately."""
     codes, passes = np.frombuffer(text.encode("utf-32-le"), np.uint32), let_marks_pass()
     parts, done = list[str](), 0
     for at in np.flatnonzero(odd[codes]).tolist():

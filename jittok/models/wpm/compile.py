@@ -1,8 +1,8 @@
-"""WordPiece ("bert"): BERT's normalization by one table, then the longest token that matches, again and again.
+"""Compile a WordPiece vocabulary to flat arrays.
 
-llama.cpp's `llm_tokenizer_wpm_session`. A code point is looked up once. It has a kind (it joins the word, ends it,
-vanishes, or is a word of its own) and what it becomes (the first code point of its decomposition, in lower case). Words
-get U+2581 before. When some position of a word has no token, the whole word becomes the unknown token.
+llama.cpp's `llm_tokenizer_wpm_session`. Each code point is looked up once, for its kind (part of a word, ends it,
+dropped, or a word by itself) and its image (the first code point of its decomposition, in lower case). U+2581 is put
+before each word. If no token matches at some offset of a word, the whole word becomes the unknown token.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_MARK_BYTES
 
 KIND, IMAGE = 24, 0xFFFFFF
-"""An entry is kind << KIND | (code point ^ what it becomes); XOR makes most blocks of the table equal."""
+"""An entry is kind << KIND | (code point ^ image); XOR makes most blocks of the table equal."""
 CJK = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -53,16 +53,16 @@ CJK = (
     (0x20000, 0x2A6DF),
     (0x2A700, 0x2B73F),
     (0x2B740, 0x2B81F),
-    (0x2B920, 0x2CEAF),  # llama.cpp leaves out 2B820..2B91F
+    (0x2B920, 0x2CEAF),  # llama.cpp omits 2B820..2B91F
     (0x2F800, 0x2FA1F),
 )
 GROWTH = 2
-"""A word of n bytes becomes at most 2n bytes: ASCII stays ASCII, all else has two bytes and becomes at most four, or
-a code of three."""
+"""A word of n bytes becomes at most 2n bytes: ASCII stays ASCII; other characters have two bytes or more, and become
+at most four in UTF-8 or a code of three."""
 CODED = 3
-"""The same where characters become several, Hangul syllables three letters of up to three bytes each."""
+"""The same where characters may become several: a Hangul syllable becomes three letters of up to three bytes each."""
 ROOM_PER_BYTE = GROWTH + 3
-"""Three more for the marker; each byte may be a token."""
+"""The most ids of one byte: each byte of a word may be a token, and three bytes are added for U+2581."""
 
 
 class Arrays(NamedTuple):
@@ -75,11 +75,11 @@ class Arrays(NamedTuple):
     marker_value: int  # the longest token that is a prefix of U+2581, or NO_VALUE
     marker_length: int  # its bytes
     unk_id: int  # may be -1, and is then emitted as -1
-    tokens: int  # how many
-    alphabet: Alphabet  # all of this once more, for spans
+    tokens: int  # number of tokens
+    alphabet: Alphabet  # the same tables in another encoding, for spans
     rules: cuts.SpanRules
-    cut_limit: int  # bytes of a fragment up to which it is cut into spans; negative: none is, there is no alphabet
-    room_per_byte: int  # ids that one byte of a text may become
+    cut_limit: int  # longer fragments are not cut into spans; negative: none is, there is no alphabet
+    room_per_byte: int  # the most ids of one byte of text
     shortest: int  # Vocab.shortest_utf8
     longest: int  # characters of a word beyond which it is unknown
 
@@ -88,7 +88,7 @@ class Work(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
     word: OutU8  # [CODED * longest + 16] the normalized word: in the alphabet, or in UTF-8 after U+2581
-    found: OutI32  # [as many] what long tokens begin at each place of it; none where there are no long tokens
+    found: OutI32  # [as many] which long token begins at each offset of it; empty where there are no long tokens
     spans: SpanWork
 
 
@@ -103,7 +103,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     found = np.zeros(3, np.int64)
     find_marker(trie, frozen(np.frombuffer(SPACE_MARK_BYTES, np.uint8), np.uint8), found)
     node, value, length = found.tolist()
-    # A word's first token takes the marker along, unless the marker or a part of it is a token.
+    # A word's first token includes the marker U+2581, unless the marker or a prefix of it is a token.
     room = ROOM_PER_BYTE if value != NO_VALUE else GROWTH
     kinds, points, images = _unpacked(pages, entries)
     alphabet = build_alphabet(keys, points, images, kinds)
@@ -127,7 +127,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
 
 @kernel
 def find_marker(trie: DoubleArray, marker: U8, found: OutI64) -> int:
-    """The trie's node of `marker` (or NO_NODE), the longest token that is a prefix of it (or NO_VALUE) and its bytes.
+    """Find the trie's node of `marker` (or NO_NODE), its longest prefix that is a token (or NO_VALUE), and the length.
 
     found: int64[3]; returns 0.
     """
@@ -167,24 +167,24 @@ def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32
 
 
 def may_part(_arrays: Arrays, _size: int) -> bool:
-    """Whether a text may be cut before a space between two ASCII letters: a space ends a word."""
+    """Whether a text may be cut before a space between two ASCII letters: always, a space ends a word."""
     return True
 
 
 def _unpacked(
     pages: NDArray[np.int32], entries: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """(kinds of all code points, those that become others, which), from `normal_table`."""
+    """(kinds of all code points, code points that become others, these others), from `normal_table`."""
     full = entries.reshape(-1, 256)[pages].reshape(-1)
     points = np.flatnonzero(full & IMAGE)
     return (full >> KIND).astype(np.uint8), points, points ^ full[points] & IMAGE
 
 
 def span_rules(kinds: NDArray[np.uint8]) -> cuts.SpanRules:
-    """Where a text may be cut: around characters that are words of their own or end words. kinds: of all code points.
+    """The safe cuts: around characters that end words or are words by themselves. kinds: of all code points.
 
-    One ASCII blank stays before the word after it, so that a word costs one span; more of them are a span of
-    their own, which gives no ids. Malformed UTF-8 is not cut here: a bad byte vanishes between two letters.
+    One ASCII blank stays with the word after it, so that a word needs one span; further blanks are a span that gives no
+    ids. Invalid UTF-8 is not cut: an invalid byte is dropped, so the letters around it are one word.
     """
     blanks = [b for b in range(0x20) if kinds[b] == BLANK]
     other = rules.class_of() == cuts.OTHER
@@ -201,12 +201,12 @@ def span_rules(kinds: NDArray[np.uint8]) -> cuts.SpanRules:
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
-    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
+    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
     return _work(arrays, longest, make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
-    """The same memory for longer fragments: what the cache holds stays."""
+    """The same memory for longer fragments, with the same cache."""
     return _work(arrays, longest, regrow_span_work(work.spans, longest))
 
 

@@ -1,7 +1,8 @@
-"""WordPiece of another file as the arrays of WordPiece: BertNormalizer's words, and tokens with `##` before.
+"""WordPiece of files other than GGUF with BertNormalizer, compiled to the arrays of WordPiece.
 
-In a GGUF file a token that begins a word has U+2581 before, and one that goes on has nothing; so it is here. U+2581
-in a text is any other character: it becomes one that no token has.
+In such a file, tokens that continue a word begin with `##`. In a GGUF, tokens that begin a word begin with U+2581, and
+those that continue one have no prefix; the tokens are rewritten to that form. U+2581 itself is an ordinary character in
+such a file, so it is replaced by one that no token has.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
 from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 
 STRANGER = "\U0010ffff"
-"""In place of U+2581, and U+10FFFE in place of this one: characters that no token may have."""
+"""The replacement of U+2581; its own replacement is U+10FFFE. No token may contain either."""
 MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
 
 
 def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
-    """The arrays of such a file, None for any other. odd: whether marks that may change places with their neighbors
-    are left to Python; not in texts that are normalized."""
+    """The arrays of such a file, or None for any other. odd: whether texts with marks that may be reordered are left to
+    Python; false for texts that are normalized already."""
     model, flags = pipeline.model, bert_flags(pipeline)
     if not isinstance(model, WordPiece) or flags is None or any(token.normalized for token in pipeline.added):
         return None
     if model.unknown == NO_TOKEN:
-        return None  # an unknown word is an error
+        return None  # then an unknown word is an error
     prefix = model.prefix.encode()
-    # a prefix of punctuation begins no word: what has it always goes on
+    # no word begins with punctuation and goes on, so a token with this prefix always continues a word
     punctuation = all(chr(byte).isascii() and 32 < byte < 127 and not chr(byte).isalnum() for byte in prefix)
     if len(prefix) < 2 or not punctuation or model.longest < SHORT:
         return None
@@ -50,7 +51,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     alphabet = build_alphabet(keys, points, images, kinds, table.several, table.odd if odd else NONE.points)
     rules = span_rules(kinds)
     three = rules.three.copy()
-    three[0xD800:0xE000] = ILL  # surrogates are invalid UTF-8: so the splitter finds all that is none
+    three[0xD800:0xE000] = ILL  # surrogates are invalid UTF-8, as all that the splitter has to find
     rules = rules._replace(three=frozen(three, np.uint8))
     if alphabet is None or not rules.cuts.any():
         return None
@@ -63,7 +64,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
 
 
 def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes) -> Keys:
-    """The tokens as the alphabet has them. data, offsets: texts that are UTF-8, one after the other."""
+    """The tokens in the form of a GGUF, as keys of an alphabet. data, offsets: concatenated texts of valid UTF-8."""
     whole = data.tobytes()
     if SPACE_MARK_BYTES in whole:
         first, second, third = SPACE_MARK_BYTES

@@ -1,6 +1,6 @@
-"""WordPiece, span by span: what the cache holds is copied, what is new is normalized and matched.
+"""WordPiece, span by span: ids of cached spans are copied, new spans are normalized and matched.
 
-Blanks, punctuation and ideographs end a word whatever is around them, so the words of a span are its own.
+Blanks, punctuation and ideographs end a word whatever is around them, so no word crosses the border of a span.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _whole(
     count: int,
     report: OutI64,
 ) -> int:
-    if model.pages.size == 1:  # of a file that is no GGUF, of which only what is invalid UTF-8 cannot be cut
+    if model.pages.size == 1:  # not a GGUF: then only invalid UTF-8 cannot be cut
         return NOT_UTF8
     return encode_whole(model, work.word, data, start, stop, ids, count, report)
 
@@ -64,6 +64,6 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE, of
-    files that are no GGUF NOT_UTF8 and ODD_TEXT. Cost: bytes times the longest match."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE; for files other than GGUF also NOT_UTF8
+    and ODD_TEXT. Time: bytes times the longest match."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

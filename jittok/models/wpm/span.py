@@ -1,5 +1,5 @@
-"""One span of WordPiece text to ids: its characters in the vocabulary's own alphabet, then the longest token that
-matches, again and again."""
+"""Encode one span of WordPiece text: translate its characters to the vocabulary's alphabet, then match the longest
+token repeatedly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _0, _HIGH = np.uint64(0), np.uint64(0x8080808080808080)
 
 
 class SpanModel(NamedTuple):
-    """What encoding a span needs: windows and numbers of the Alphabet, and scratch for a word."""
+    """The windows and numbers of the Alphabet, and scratch for a word."""
 
     units: Window
     pages: Window
@@ -37,7 +37,7 @@ class SpanModel(NamedTuple):
 
 
 ODD_TEXT = -17
-"""A code of the kernel: Python encodes this fragment."""
+"""Kernel code: Python has to encode this fragment."""
 
 
 @helper
@@ -62,14 +62,14 @@ def open_span_model(own: Alphabet, unk_id: int, longest: int, word: OutU8, found
 def encode_span(
     model: SpanModel, text: Window, start: int, stop: int, low: np.uint64, high: np.uint64, ids: Window, count: int
 ) -> int:
-    """Ids of a span of well-formed text, or ODD_TEXT."""
+    """Ids of a span of valid UTF-8 to ids[count:]; the new count or ODD_TEXT."""
     if stop - start <= SHORT and (low | high) & _HIGH == _0:
         size = _put_ascii(model, text, start, stop)
         if size > 0:
             return _encode_word(model, size, ids, count)
     i, size, unknown, characters, odd, disorder = start, 0, 0, 0, 0, 0
     while i <= stop:
-        entry, length = ENDS, 1  # what ends the last word
+        entry, length = ENDS, 1  # after the span: ends the last word
         if i < stop:
             code = get_u8(text, i)
             if code >= 0x80:
@@ -95,7 +95,7 @@ def encode_span(
         else:
             size = put_code(model, size, entry)
             unknown |= entry & UNKNOWN
-            characters += entry != 0  # a character that vanishes is none
+            characters += entry != 0  # a dropped character does not count
             odd = odd if entry == 0 else 0
         i += length
     return count
@@ -103,9 +103,9 @@ def encode_span(
 
 @helper
 def _put_ascii(model: SpanModel, text: Window, start: int, stop: int) -> int:
-    """Bytes of the word that a short ASCII span is, after a space or none; 0 where it is anything else.
+    """Write the word of a short ASCII span, with or without a space before it; its length, or 0 for any other span.
 
-    Always SHORT steps, because a loop whose end cannot be foreseen costs as much as all of them.
+    Always takes SHORT steps: a loop with an unpredictable end costs as much as all of them.
     """
     first = start + (get_u8(text, start) == SPACE_BYTE)
     own, others = get_i32(model.pages, 0) << 8, 0
@@ -119,9 +119,9 @@ def _put_ascii(model: SpanModel, text: Window, start: int, stop: int) -> int:
 
 @helper
 def wide_code_point(text: Window, i: int, lead: int) -> tuple[int, int]:
-    """(code point, bytes) of the character at i beyond ASCII.
+    """(code point, length) of the non-ASCII character at i.
 
-    `cuts.wide_character` decodes the same between its look-ups: with this function in its place it is slower.
+    `cuts.wide_character` decodes in the same way between its look-ups; calling this function there is slower.
     """
     second = get_u8(text, i + 1) & 0x3F
     if lead < 0xE0:
@@ -134,13 +134,13 @@ def wide_code_point(text: Window, i: int, lead: int) -> tuple[int, int]:
 
 @helper
 def becomes(model: SpanModel, code: int) -> int:
-    """The entry of a code point, see `alphabet`."""
+    """The entry of a code point (see `alphabet`)."""
     return get_i32(model.codes, get_i32(model.pages, code >> 8) << 8 | code & 0xFF)
 
 
 @helper
 def put_code(model: SpanModel, at: int, entry: int) -> int:
-    """The code of an entry to the word; the offset after it."""
+    """Append the code of an entry to the word; the offset after it."""
     put_u8(model.word, at, entry & 0xFF)
     put_u8(model.word, at + 1, entry >> 8 & 0xFF)
     put_u8(model.word, at + 2, entry >> 16 & 0xFF)
@@ -157,7 +157,7 @@ def _put_several(model: SpanModel, at: int, characters: int, place: int) -> tupl
 
 @helper
 def encode_known(model: SpanModel, size: int, unknown: int, ids: Window, count: int) -> int:
-    """Ids of the word, or the unknown token where `unknown` is not 0; the new count."""
+    """Ids of the word, or the unknown token if `unknown` is not 0; the new count."""
     if unknown != 0:
         put_i32(ids, count, model.unk_id)
         return count + 1
@@ -168,7 +168,7 @@ def encode_known(model: SpanModel, size: int, unknown: int, ids: Window, count: 
 
 @helper
 def _encode_word(model: SpanModel, size: int, ids: Window, count: int) -> int:
-    """Ids of U+2581 and word[:size] by longest match, or the unknown token; the new count."""
+    """Ids of U+2581 + word[:size] by longest match, or the unknown token; the new count."""
     at, found, end, j = count, model.marker_value + 1, 0, 0
     node = max(model.marker_node, ROOT)
     if model.marker_node == NO_NODE:  # no token begins with U+2581
@@ -197,7 +197,7 @@ def _encode_word(model: SpanModel, size: int, ids: Window, count: int) -> int:
 
 @helper
 def _encode_apart(model: SpanModel, size: int, ids: Window, count: int) -> int:
-    """The same where long tokens are known: but for the first token, walks end after LONG bytes."""
+    """The same with long tokens looked up first: walks end after LONG bytes, except for the word's first token."""
     find_long(model.long, model.word, 0, size, model.found, 0)
     at, node, found, end, j, stop = count, max(model.marker_node, ROOT), model.marker_value + 1, 0, 0, size
     if model.marker_node == NO_NODE:  # no token begins with U+2581

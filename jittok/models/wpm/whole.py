@@ -1,4 +1,4 @@
-"""WordPiece on a whole fragment, code point by code point as llama.cpp does it: for what cannot be cut."""
+"""WordPiece on a whole fragment, code point by code point as in llama.cpp: for fragments that cannot be cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKED = len(SPACE_MARK_BYTES)
 def encode_whole(
     arrays: Arrays, word: OutU8, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
-    """Ids of data[start:stop], whose ends end words, to ids[count:]; the new count or a code."""
+    """Ids of data[start:stop], where no word crosses either end, to ids[count:]; the new count or a code."""
     if 2 * (stop - start) + 8 > word.size:
         report[NEED] = stop - start
         return OUT_OF_WORK
@@ -49,10 +49,11 @@ def encode_whole(
 
 @helper
 def _encode_word(arrays: Arrays, word: OutU8, size: int, ids: OutI32, count: int) -> int:
-    """Ids of the marked word word[:size] by longest match, or the unknown token; the new count or OUT_OF_ROOM."""
+    """Ids of word[:size], which begins with U+2581, by longest match, or the unknown token; the new count or
+    OUT_OF_ROOM."""
     at = count
     node, found, end, j = arrays.marker_node, arrays.marker_value, arrays.marker_length, _MARKED
-    if node == NO_NODE:  # no token goes on after U+2581
+    if node == NO_NODE:  # no token continues after U+2581
         j = size
     while True:
         while j < size:

@@ -1,5 +1,7 @@
-"""Unigram of a tokenizer.json over words that something else has normalized and cut (see
-`pretokenize.splitters.marks`). Sums begin with each word, so a word has the same ids everywhere."""
+"""Unigram of a tokenizer.json over words that were normalized and split before (see `pretokenize.splitters.marks`).
+
+Sums start at zero in each word, so a word has the same ids everywhere.
+"""
 
 from jittok.models.ugm.words.compile import Arrays, Work, compile_pipeline, make_work, may_part, regrow
 from jittok.models.ugm.words.kernel import encode_fragments

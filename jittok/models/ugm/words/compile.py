@@ -1,4 +1,4 @@
-"""A file's Unigram over words as arrays, and the memory of one thread."""
+"""Compile the Unigram model of a file, for words that are split already; and the memory of one thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jittok.structures.long_keys import LongKeys, long_keys
 from jittok.structures.pages import scratch
 
 SUMS_KEPT = 1 << 12
-"""Places whose sums are kept together."""
+"""Offsets whose sums are kept at a time."""
 MOST_CHARACTER = 4
 
 
@@ -27,34 +27,34 @@ class Arrays(NamedTuple):
     """A compiled model."""
 
     trie: DoubleArray  # texts -> ids; the unknown token's own text -> `tokens`
-    scores: F64  # [tokens + 1] by id; of the unknown token's own text at the end
-    byte_ids: I32  # [256] ids of bytes without a token, or -1 where the unknown token stands for them
-    tokens: int  # how many
+    scores: F64  # [tokens + 1] by id; last that of the unknown token's own text
+    byte_ids: I32  # [256] byte fallback: the id of each byte, or -1 if they become the unknown token
+    tokens: int  # number of tokens
     unk_id: int
     unk_score: float
     longest: int  # bytes of the longest token, or of a character
-    marks: int  # where in the data the marks of words are, which each call says again
-    long: LongKeys  # the long tokens once more
+    marks: int  # offset of the bitmap of word starts in the data, set by each call
+    long: LongKeys  # the long tokens again, for linear time
 
 
 class Work(NamedTuple):
     """Scratch memory of one thread, for words of up to `longest` bytes."""
 
-    sums: OutF64  # [SUMS_KEPT or the longest token, or less, + the longest token + ROOM] best sums up to some places
-    arcs: OutU64  # [longest + 1] last token on the way to each place << 32 | where it begins
-    found: OutI32  # [longest] what long tokens begin at each place; none where there are no long tokens
+    sums: OutF64  # [SUMS_KEPT or the longest token, or less, + the longest token + ROOM] best sums at some offsets
+    arcs: OutU64  # [longest + 1] back-pointer of each offset: last token << 32 | where it begins
+    found: OutI32  # [longest] which long tokens begin at each offset; empty where there are no long tokens
     spans: SpanWork
 
 
 def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> Arrays | None:
-    """The arrays of a file's Unigram, whatever its words; None for what is not covered. known: the characters that
-    words are made of, if they are few. A model without an unknown token needs them all."""
+    """The arrays of a file's Unigram model, whatever its splitter; None if it is not supported here. known: the
+    characters of words, if they are few; a model without an unknown token must have tokens for all of them."""
     model, tokens = pipeline.model, pipeline.model_tokens
     if not isinstance(model, Unigram):
         return None
     scores = np.array(model.scores, np.float64)
     ids = {text: token for text, token in pipeline.vocabulary.items() if text}
-    # a run of unknown characters that is a token would be a better path, unless scores are as high as this
+    # up to this score, a run of unknown characters that is a token always is a better path than the run
     if not ids or not np.isfinite(scores).all() or scores.max() > HIGHEST or scores.min() < LEAST:
         return None
     if model.unknown == NO_TOKEN:
@@ -82,12 +82,12 @@ def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> Arrays 
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
-    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are never touched."""
+    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
     return _work(arrays, longest, make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
-    """The same memory for longer fragments: what the cache holds stays."""
+    """The same memory for longer fragments, with the same cache."""
     return _work(arrays, longest, regrow_span_work(work.spans, longest))
 
 
@@ -98,5 +98,5 @@ def _work(arrays: Arrays, longest: int, spans: SpanWork) -> Work:
 
 
 def may_part(_arrays: Arrays, _size: int) -> bool:
-    """No text is cut between words before they are marked."""
+    """Never: texts are not cut before their words are marked."""
     return False

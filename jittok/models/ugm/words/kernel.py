@@ -1,4 +1,4 @@
-"""Marked words to ids by Unigram: what the cache holds is copied, what is new gets its best path."""
+"""Unigram over words with a bitmap of their starts: ids of cached words are copied, new words get their best path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _32, _PLACE = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 class Lattice(NamedTuple):
-    """Windows onto what finding a path needs."""
+    """The arrays that finding a path reads and writes, as windows."""
 
     units: Window
     scores: Window
@@ -68,7 +68,7 @@ def _encode_word(
 
 @helper
 def _find_path(own: Lattice, text: Window, start: int, size: int) -> None:
-    """Fill the arcs of text[start:start + size]. Sums are kept of places that are still reached."""
+    """Fill the arcs of text[start:start + size]. Only the sums that tokens can still reach are kept."""
     begin = known_to = p = 0
     put_f64(own.sums, 0, 0.0)
     apart, most = own.long.count != 0 and size > LONG, max(SUMS_KEPT, own.longest)
@@ -84,14 +84,14 @@ def _find_path(own: Lattice, text: Window, start: int, size: int) -> None:
             p = _walk_apart(own, text, start, size, begin, p, until)
         else:
             p = _walk(own, text, start, size, begin, p, until)
-        for k in range(p, known_to + 1):  # little, or the end
+        for k in range(p, known_to + 1):  # few, or the last round
             put_f64(own.sums, k - p, get_f64(own.sums, k - begin))
         begin = p
 
 
 @helper
 def _walk(own: Lattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
-    """Go on from the places p .. until - 1; the place after. sums[0] is that of the place `begin`."""
+    """Extend paths from the offsets p .. until - 1; the next offset. sums[0] is the sum at offset `begin`."""
     while p < until:
         p = _go_on(own, text, start, size, size, begin, p)
     return p
@@ -99,7 +99,7 @@ def _walk(own: Lattice, text: Window, start: int, size: int, begin: int, p: int,
 
 @helper
 def _walk_apart(own: Lattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
-    """The same where long tokens are known: walks end after LONG bytes."""
+    """The same with long tokens looked up first: walks end after LONG bytes."""
     while p < until:
         node, here = get_i32(own.found, p), get_f64(own.sums, p - begin)
         while node != NONE:
@@ -112,7 +112,7 @@ def _walk_apart(own: Lattice, text: Window, start: int, size: int, begin: int, p
 
 @inlined
 def _go_on(own: Lattice, text: Window, start: int, size: int, stop: int, begin: int, p: int) -> int:
-    """Go on from place p by the tokens that end at `stop` or before it; the next place."""
+    """Extend paths from offset p by the tokens that end at `stop` or before; the next offset."""
     after = min(p + lead_length(get_u8(text, start + p)), size)
     here, known, node, end = get_f64(own.sums, p - begin), False, ROOT, p
     while end < stop:
@@ -132,7 +132,7 @@ def _go_on(own: Lattice, text: Window, start: int, size: int, stop: int, begin: 
 
 @helper
 def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: float) -> None:
-    """Only a strictly larger sum wins, so of equal ones the first stays."""
+    """Record an arc if its sum is strictly higher: of equal sums the first stays."""
     if total > get_f64(own.sums, end - begin):
         put_f64(own.sums, end - begin, total)
         put_u64(own.arcs, end, np.uint64(token) << _32 | np.uint64(p))
@@ -145,7 +145,7 @@ def _is_unknown(own: Lattice, token: int) -> bool:
 
 @helper
 def _write_path(own: Lattice, text: Window, start: int, size: int, ids: Window, count: int) -> int:
-    """Ids of the path that the arcs tell, from the last one; they are counted first."""
+    """Write the ids of the best path, which is followed from its end: once to count them, once to write."""
     found, end = 0, size
     while end > 0:
         begin, _, in_bytes = _step(own, end)
@@ -167,8 +167,8 @@ def _write_path(own: Lattice, text: Window, start: int, size: int, ids: Window, 
 
 @helper
 def _step(own: Lattice, end: int) -> tuple[int, int, bool]:
-    """(where the last token begins of a path to `end`, its id, whether its bytes stand for it). Unknown characters in a
-    row are one token; the unknown token's own text, alone, is it even where bytes stand for characters."""
+    """(begin, id, whether it becomes byte tokens) of the last token of the path to `end`. A run of unknown characters
+    is one token. The unknown token's own text, if not in such a run, is that token even with byte fallback."""
     arc = get_u64(own.arcs, end)
     token, begin = np.int64(arc >> _32), np.int64(arc & _PLACE)
     if not _is_unknown(own, token):
@@ -205,5 +205,5 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: linear in bytes (`long_keys`)."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Linear in bytes (see `long_keys`)."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

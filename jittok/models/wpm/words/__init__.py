@@ -1,4 +1,4 @@
-"""WordPiece over words that something else has normalized and cut (see `pretokenize.splitters.marks`)."""
+"""WordPiece over words that were normalized and split before (see `pretokenize.splitters.marks`)."""
 
 from jittok.models.wpm.words.compile import Arrays, compile_pipeline, make_work, may_part, regrow
 from jittok.models.wpm.words.kernel import encode_fragments

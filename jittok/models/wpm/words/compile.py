@@ -1,4 +1,4 @@
-"""A file's WordPiece over words as they are: every character joins the word, and each word is looked up as a whole."""
+"""Compile WordPiece over words that are split already: every character is part of the word, none is normalized."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from jittok.unicode.tables import UNICODE_SIZE
 class Arrays(NamedTuple):
     """A compiled model."""
 
-    alphabet: Alphabet  # a token that begins a word has U+2581 before, one that goes on has nothing
+    alphabet: Alphabet  # tokens that begin a word begin with U+2581; those that continue one have no prefix
     unk_id: int
     longest: int  # characters of a word beyond which it is unknown
-    tokens: int  # how many
-    marks: int  # where in the data the marks of words are, which each call says again
+    tokens: int  # number of tokens
+    marks: int  # offset of the bitmap of word starts in the data, set by each call
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of a file's WordPiece, whatever its words; None for what is not covered."""
+    """The arrays of a file's WordPiece model, whatever its splitter; None if it is not supported here."""
     model, whole = pipeline.model, pipeline.model_bytes.tobytes()
     if not isinstance(model, WordPiece) or model.unknown == NO_TOKEN:
         return None
@@ -59,10 +59,10 @@ def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: 
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
-    """The same memory for longer fragments: what the cache holds stays."""
+    """The same memory for longer fragments, with the same cache."""
     return _regrow(arrays, work, longest)
 
 
 def may_part(_arrays: Arrays, _size: int) -> bool:
-    """No text is cut between words before they are marked."""
+    """Never: texts are not cut before their words are marked."""
     return False

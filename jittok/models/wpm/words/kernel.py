@@ -1,4 +1,4 @@
-"""Marked words to ids by WordPiece: what the cache holds is copied, what is new is matched."""
+"""WordPiece over words with a bitmap of their starts: ids of cached words are copied, new words are matched."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Cost: linear in bytes (`long_keys`)."""
+    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Linear in bytes (see `long_keys`)."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
