@@ -264,7 +264,7 @@ def alone(nodeid: str, order: object) -> str:
     """The command that runs one test as it ran here."""
     given = [f"{name}={shlex.quote(os.environ[name])}" for name in MATTERS if os.environ.get(name)]
     seed = f"--randomly-seed={order} " if isinstance(order, int) else ""
-    return " ".join([*given, sys.executable, "-m pytest", f"{seed}{shlex.quote(nodeid)}"])
+    return " ".join([*given, shlex.quote(sys.executable), "-m pytest", f"{seed}{shlex.quote(nodeid)}"])
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
