@@ -26,6 +26,7 @@ from jittok.normalize.nfc_tables import nfc_tables
 from jittok.normalize.squeezed import write_squeezed
 from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.marks import MARKS, SPELLS, mark_words
+from jittok.structures.long_keys import make_ahead
 from jittok.unicode.characters import SPACE_BYTE
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _images(table: Any, texts: Laid) -> tuple[list[Ready], Laid]:
 
 
 def _squeezed(table: Any, texts: Laid) -> tuple[list[Ready], Laid]:
-    return _writes(write_squeezed, (table,), texts, (), table.growth * texts.most + texts.room)
+    return _writes(write_squeezed, (table,), texts, (make_ahead(table.long),), table.growth * texts.most + texts.room)
 
 
 def _front(front: U8, unless: U8, other: U8, least: int, texts: Laid) -> tuple[list[Ready], Laid]:

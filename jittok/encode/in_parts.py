@@ -25,6 +25,7 @@ from jittok.models.spm.unused import Parts as Unused
 from jittok.models.spm.unused import count_parts, write_parts
 from jittok.normalize.squeezed import Squeezed, squeeze_part
 from jittok.special.tables import SpecialTokens
+from jittok.structures.long_keys import make_ahead
 from jittok.unicode.characters import SPACE_BYTE
 
 LONG = 1 << 20
@@ -64,9 +65,12 @@ class Parts:
         part = part or (PART if pieces.ids.size == 0 else PART_CUT)
         out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.zeros(3, np.int64)  # most untouched
         at, origin, first, window, held = start, count, -1, np.empty(0, np.uint8), 0
+        ahead = make_ahead(self.table.long)
         workspace.passed = min(workspace.passed, count)
         while True:
-            size = workspace.run(squeeze_part, self.table, data, at, stop, at + part, int(done[2]), held, out, done)
+            size = workspace.run(
+                squeeze_part, self.table, data, at, stop, at + part, int(done[2]), held, ahead, out, done
+            )
             at, sure, held = int(done[0]), int(done[1]), size - int(done[1])
             window = np.concatenate([window, out[:sure]])
             out[:held] = out[sure:size].copy()

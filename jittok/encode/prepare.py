@@ -45,6 +45,7 @@ from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.marks import MARKS, SPELLS, Marking, mark_words
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import SpecialTokens, tables_of
+from jittok.structures.long_keys import make_ahead
 from jittok.unicode.characters import SPACE_BYTE
 from jittok.unicode.libraries import mapping, normal_form
 from jittok.unicode.tables import CHARACTER_OF_BYTE
@@ -113,8 +114,9 @@ def squeezed(table: Squeezed, workspace: Workspace, texts: Texts) -> Texts:
     """What sentencepiece's normalizer makes of each text."""
     out, places = np.empty(table.growth * texts.size + texts.number + PAD, np.uint8), empty_places(texts.number)
     workspace.run(
-        write_squeezed, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *places
-    )
+        write_squeezed, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number,
+        make_ahead(table.long), out, *places,
+    )  # fmt: skip
     return texts_of(out, places, texts.tokens)
 
 

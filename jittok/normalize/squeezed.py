@@ -17,11 +17,12 @@ from jittok._jit import I32, I64, U8, U32, OutI64, OutU8, frozen, helper, kernel
 from jittok._raw import Window, get_u8, get_word, put_u8, put_word, window
 from jittok.errors import MalformedVocab
 from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED, Keys, byte_kinds, charsmap_keys
-from jittok.normalize.steps import longest_known_key, user_path
+from jittok.normalize.steps import longest_known_key, user_end
 from jittok.normalize.xcda import read_charsmap, root_base
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
 from jittok.structures.double_array import DoubleArray, build_double_array
+from jittok.structures.long_keys import Ahead, LongKeys, forget, long_keys, open_ahead, open_long
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
 
 FIRST, BEHIND, SPACED = 0, 1, 2
@@ -43,6 +44,7 @@ class Squeezed(NamedTuple):
     squeeze: int  # 1: leading, doubled and trailing spaces go
     growth: int  # bytes that a byte becomes at most
     user: DoubleArray  # texts that the map leaves as they are
+    long: LongKeys  # the long ones once more
     begins: U8  # [0x10000] flags of a character of two or three bytes; FOLLOWED and ALONE off: no key begins with it
     follows: U8  # [256] whether a longer key may have the byte after its first character
     stranger: int  # ASCII that no token has, in place of STRANGE characters in a row; of no use where none is STRANGE
@@ -70,7 +72,8 @@ def squeezed_of(step: Squeeze, user: Collection[bytes] = (), known: NDArray[np.b
         begins = frozen(begins | np.where(known, 0, STRANGE), np.uint8)
     return Squeezed(
         charsmap.units, root_base(charsmap), charsmap.replacements, frozen(kinds, np.uint8), int(step.prefix),
-        int(step.squeeze), int(grown.max(initial=1)), trie, begins, follows, int(strangers[0]) if strangers.size else 0,
+        int(step.squeeze), int(grown.max(initial=1)), trie, long_keys(dict.fromkeys(texts, 0)), begins, follows,
+        int(strangers[0]) if strangers.size else 0,
     )  # fmt: skip
 
 
@@ -231,8 +234,9 @@ def _before_spaces(out: Window, begin: int, at: int) -> int:
 
 @helper
 def _squeeze(
-    table: Squeezed, text: Window, i: int, stop: int, enough: int, goes_on: int, to: Window, begin: int, at: int
-) -> tuple[int, int, int]:
+    table: Squeezed, ahead: Ahead, text: Window, i: int, stop: int, enough: int, goes_on: int, to: Window, begin: int,
+    at: int,
+) -> tuple[int, int, int]:  # fmt: skip
     """text[i:stop] normalized to to[at:]: (the offset after it, the place in the text up to which it is done, how to go
     on there).
 
@@ -243,6 +247,7 @@ def _squeeze(
         window(table.user.units), window(table.kinds), window(table.replacements), window(table.units),
         window(table.follows),
     )  # fmt: skip
+    long, block = open_long(table.long), open_ahead(ahead)
     prefixed, leading = table.prefix == 0 or goes_on != FIRST, table.squeeze != 0 and goes_on == FIRST
     spaced = leading or goes_on == SPACED
     while i < stop:
@@ -258,7 +263,7 @@ def _squeeze(
             continue
         length, place, end = wide(0), wide(0), i
         if get_u8(kinds, byte) & BEGINS_USER != 0:
-            end = user_path(user, text, i, stop)[1]
+            end = user_end(user, long, block, text, i, stop)
         if end == i and not _has_no_key(kinds, follows, text, i, stop):
             length, place = longest_known_key(units, table.units.size, table.root, text, i, stop)
         if length > 0:
@@ -285,8 +290,8 @@ def _squeeze(
 
 @kernel
 def write_squeezed(
-    table: Squeezed, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8, out_starts: OutI64,
-    out_stops: OutI64,
+    table: Squeezed, data: U8, starts: I64, stops: I64, tokens: I32, count: int, ahead: Ahead, out: OutU8,
+    out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
     """Normalized fragments one after the other in `out`; how many bytes. Ids are empty.
 
@@ -298,23 +303,26 @@ def write_squeezed(
         out_starts[k] = at
         start, stop = wide(starts[k]), wide(stops[k])
         if tokens[k] < 0 and start < stop:
-            at, _, _ = _squeeze(table, text, start, stop, stop, wide(FIRST), to, at, at)
+            forget(open_ahead(ahead))
+            at, _, _ = _squeeze(table, ahead, text, start, stop, stop, wide(FIRST), to, at, at)
         out_stops[k] = at
     return at
 
 
 @kernel
 def squeeze_part(
-    table: Squeezed, data: U8, start: int, stop: int, enough: int, goes_on: int, held: int, out: OutU8, done: OutI64
-) -> int:
+    table: Squeezed, data: U8, start: int, stop: int, enough: int, goes_on: int, held: int, ahead: Ahead, out: OutU8,
+    done: OutI64,
+) -> int:  # fmt: skip
     """A part of the text data[start:stop], normalized to `out`: up to a place from `enough` on. How many bytes.
 
     goes_on: FIRST, or what the part before said; held: how many of its bytes are in `out`, as they may still go
+    ahead: for the first part of a text as `make_ahead` gives it
     out: uint8[growth * bytes + 1 + held]
     done: int64[3] receives that place, how many bytes are sure to stay, and how to go on
     """
     to = window(out)
-    at, place, how = _squeeze(table, window(data), start, stop, enough, wide(goes_on), to, wide(0), wide(held))
+    at, place, how = _squeeze(table, ahead, window(data), start, stop, enough, wide(goes_on), to, wide(0), wide(held))
     done[0], done[1], done[2] = place, at, how
     if table.squeeze != 0 and place < stop:
         done[1] = _before_spaces(to, wide(0), at)

@@ -11,6 +11,7 @@ from jittok._raw import Window, get_i32, get_u8, get_u32
 from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as PIECE
+from jittok.structures.long_keys import LONG, NONE, AheadWindow, LongWindow, long_at, long_value
 
 
 @helper
@@ -27,6 +28,20 @@ def user_path(user: Window, text: Window, start: int, stop: int) -> tuple[int, i
         if get_i32(user, UNIT * node + PIECE) != NO_VALUE:
             found = i
     return i, found
+
+
+@helper
+def user_end(user: Window, long: LongWindow, ahead: AheadWindow, text: Window, start: int, stop: int) -> int:
+    """Where the longest text of a user-defined token at `start` ends, or `start`. Walks end after LONG bytes where a
+    text is longer than that; ahead: see `long_at`, of text[:stop]."""
+    if long.count == 0:
+        return user_path(user, text, start, stop)[1]
+    reached, end = user_path(user, text, start, min(stop, start + LONG))
+    if reached == start + LONG:
+        node = long_at(long, ahead, text, start, stop)
+        if node != NONE:
+            end = start + long_value(long, node)[1]
+    return end
 
 
 @helper

@@ -14,9 +14,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
-from jittok._raw import Window, get_f64, get_i32, get_u8, put_i32, window
+from jittok._jit import I32, I64, U8, OutI32, OutI64, frozen, helper, kernel
+from jittok._raw import Window, get_f64, get_i32, get_i64, get_u8, put_i32, put_i64, window
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE, DoubleArray, build_double_array
+from jittok.structures.pages import scratch
 
 F64 = Annotated[NDArray[np.float64], ("f8", "in")]
 LONG = 256
@@ -153,3 +154,55 @@ def long_score(own: LongWindow, node: int) -> float:
 def next_long(own: LongWindow, node: int) -> int:
     """The next shorter one at the same place, or NONE."""
     return get_i32(own.outs, get_i32(own.fails, node))
+
+
+# ---- places of a text that are asked about one after the other, in a text of any length
+
+
+BEGIN, KNOWN = 0, 1
+"""Places in Ahead.block: of the text, where the block begins, and up to where it is known what begins."""
+
+
+class Ahead(NamedTuple):
+    """What long tokens begin in a block of a text: twice the longest token, of which the second half is read ahead."""
+
+    found: OutI32  # [2 * the longest token] none where there are no long tokens
+    block: OutI64  # [2] BEGIN, KNOWN
+
+
+class AheadWindow(NamedTuple):
+    """The same as windows."""
+
+    found: Window
+    room: int
+    block: Window
+
+
+def make_ahead(own: LongKeys) -> Ahead:
+    """Memory for any text, of which nothing is known yet."""
+    return Ahead(scratch(2 * int(own.lengths.max(initial=0)), np.int32), np.zeros(2, np.int64))
+
+
+@helper
+def open_ahead(ahead: Ahead) -> AheadWindow:
+    """Windows onto the arrays."""
+    return AheadWindow(window(ahead.found), ahead.found.size, window(ahead.block))
+
+
+@helper
+def forget(ahead: AheadWindow) -> None:
+    """Another text follows, or another end of the same one."""
+    put_i64(ahead.block, BEGIN, 0)
+    put_i64(ahead.block, KNOWN, 0)
+
+
+@helper
+def long_at(own: LongWindow, ahead: AheadWindow, text: Window, i: int, stop: int) -> int:
+    """What begins at text[i] and ends before `stop`, for `long_value`, or NONE. Places that rise cost two looks at each
+    byte, all together."""
+    if i < get_i64(ahead.block, BEGIN) or i >= get_i64(ahead.block, KNOWN):
+        end = min(stop, i + ahead.room)
+        find_long(own, text, i, end, ahead.found, 0)
+        put_i64(ahead.block, BEGIN, i)
+        put_i64(ahead.block, KNOWN, end if end == stop else i + ahead.room // 2)
+    return get_i32(ahead.found, i - get_i64(ahead.block, BEGIN))

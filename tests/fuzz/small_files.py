@@ -130,9 +130,10 @@ def rwkv() -> bytes:
 
 
 def _field(number: int, payload: bytes) -> bytes:
-    return bytes([number << 3 | 2, len(payload)]) + payload if len(payload) < 128 else (
-        bytes([number << 3 | 2, len(payload) & 127 | 128, len(payload) >> 7]) + payload
-    )  # fmt: skip
+    size, left = b"", len(payload)
+    while left >= 128:
+        size, left = size + bytes([left & 127 | 128]), left >> 7
+    return bytes([number << 3 | 2]) + size + bytes([left]) + payload
 
 
 def sentencepiece(kind: int) -> bytes:

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from small_files import sentencepiece_of
 from write_gguf import vocab_file
 
 import jittok
@@ -74,19 +75,65 @@ def gguf(kind):
     if kind == "rwkv":
         tokens = [*(f"\\x{byte:02x}" for byte in range(256)), *TEXTS]
         return vocab_file(kind, tokens)
-    if kind == "wpm":
-        return vocab_file("bert", ["[UNK]", "a", "b", "c", "▁a", "▁b", *TEXTS, *("▁" + text for text in TEXTS)])
+    if kind.startswith("wpm"):
+        part = ["\xe9"] if kind != "wpm" else []  # of a character, so that the tokens have no alphabet
+        tokens = ["[UNK]", "a", "b", "c", "▁a", "▁b", *TEXTS, *("▁" + text for text in TEXTS)]
+        return vocab_file("bert", [*(text.encode() for text in tokens), *(text.encode("latin-1") for text in part)])
     scores = [-1.0 - k / 8 for k in range(len(PIECES))]
     return vocab_file("t5", PIECES, scores=scores, token_type=[2] + [1] * (len(PIECES) - 1))
 
 
-@pytest.mark.parametrize("kind", ["rwkv", "wpm", "ugm"])
+@pytest.mark.parametrize("kind", ["rwkv", "wpm", "wpm without an alphabet", "ugm"])
 def test_ggufs_with_long_tokens_give_the_ids_of_the_reference(kind):
     content, draw = gguf(kind), random.Random(kind)
     tok = jittok.load(content, cache=False)
     texts = [drawn(draw) for _ in range(20 if JIT else 2)]
     wanted = [tokenize(tok.vocab, text.encode()) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
+
+
+NORMAL, UNKNOWN, CONTROL, USER = 1, 2, 3, 4
+USERS = [text for text in TEXTS if "c" not in text] + ["a" * 20, "ab" * 20]
+
+
+def pieces(kind, users, squeeze=True):
+    """A sentencepiece model with user-defined pieces: kind 1 is Unigram, 2 BPE."""
+    head = [("<unk>", UNKNOWN, 0.0), ("<s>", CONTROL, 0.0), ("</s>", CONTROL, 0.0)]
+    normal = [(text, NORMAL, -1.0 - k / 8) for k, text in enumerate(["▁", "a", "b", "c", "é", "▁a", "aa"])]
+    return sentencepiece_of(kind, [*head, *normal, *((text, USER, 0.0) for text in users)], False, True, squeeze)
+
+
+@pytest.mark.parametrize("squeeze", [False, True])
+@pytest.mark.parametrize("kind", [1, 2])
+def test_sentencepiece_models_with_long_user_defined_pieces_give_the_ids_of_the_reference(kind, squeeze):
+    content = pieces(kind, USERS, squeeze)
+    tok, plain, draw = jittok.load(content, cache=False), Runner(read_pipeline(content)), random.Random(kind)
+    assert (tok.runs == "kernels") == (kind == 2)
+    texts = [drawn(draw) + drawn(draw) for _ in range(20 if JIT else 2)]
+    wanted = [plain.encode(text) for text in texts]
+    assert tok.encode_batch(texts, threads=1).to_list() == wanted
+    assert [tok.encode(text).tolist() for text in texts[::5]] == wanted[::5]
+    library = pytest.importorskip("sentencepiece")
+    assert library.SentencePieceProcessor(model_proto=content).encode(texts) == wanted
+
+
+@pytest.mark.skipif(not JIT, reason="seconds in the interpreter")
+@pytest.mark.parametrize("size", [10_000, 100_000])
+@pytest.mark.parametrize("kind", ["Unigram", "BPE", "wpm without an alphabet"])
+def test_other_models_take_linear_time_of_beginnings_of_a_long_token(kind, size):
+    """Of 10 and 100 KB, at every place."""
+    long = "a" * size + "b"
+    if kind.startswith("wpm"):
+        tokens = [b"[UNK]", *(text.encode() for text in ("▁a", "a", long, "▁" + long)), b"\xe9"]
+        tok, own = jittok.load(vocab_file("bert", tokens), cache=False), 3
+    else:
+        tok, own = jittok.load(pieces(1 if kind == "Unigram" else 2, [long]), cache=False), 10
+    tok.encode("a" * (1000 if kind == "Unigram" else 100_000))  # its kernels are loaded
+    text = "a" * (100_000 if kind == "Unigram" else 500_000)  # no kernel takes scores as high as that of a long piece
+    start = time.process_time()
+    assert tok.encode(text).size > 0
+    assert tok.encode(text + long)[-1] == own
+    assert time.process_time() - start < 4
 
 
 @kernel

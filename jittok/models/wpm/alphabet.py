@@ -131,14 +131,14 @@ def build_alphabet(
         node,
         value,
         images,
-        long_keys(_long_ones(data, offsets, ids)),
+        long_of(data, offsets, ids),
     )
 
 
-def _long_ones(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> dict[bytes, int]:
-    """{codes of a long token: id}; of duplicates the last."""
+def long_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> LongKeys:
+    """The long ones of these tokens; of duplicates the last."""
     long = np.flatnonzero(np.diff(offsets) > LONG).tolist()
-    return {data[offsets[k] : offsets[k + 1]].tobytes(): int(ids[k]) for k in long}
+    return long_keys({data[offsets[k] : offsets[k + 1]].tobytes(): int(ids[k]) for k in long})
 
 
 def _code_points(keys: Keys) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:

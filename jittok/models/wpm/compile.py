@@ -24,6 +24,7 @@ from jittok.models.wpm.alphabet import (
     Alphabet,
     Keys,
     build_alphabet,
+    long_of,
 )
 from jittok.piece_cache.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
 from jittok.pipeline import Pipeline
@@ -40,6 +41,7 @@ from jittok.structures.double_array import (
     child,
     value_at,
 )
+from jittok.structures.long_keys import LongKeys
 from jittok.structures.pages import scratch
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_MARK_BYTES
@@ -82,6 +84,7 @@ class Arrays(NamedTuple):
     room_per_byte: int  # the most ids of one byte of text
     shortest: int  # Vocab.shortest_utf8
     longest: int  # characters of a word beyond which it is unknown
+    long: LongKeys  # the long tokens of `trie` once more
 
 
 class Work(NamedTuple):
@@ -122,6 +125,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
         room,
         int(words.shortest),
         NO_LIMIT,
+        long_of(keys.data, keys.offsets, np.arange(keys.size, dtype=np.int32)),
     )
 
 
@@ -212,4 +216,7 @@ def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
 
 def _work(arrays: Arrays, longest: int, spans: SpanWork) -> Work:
     room = CODED * longest + 16
-    return Work(scratch(room, np.uint8), scratch(room if arrays.alphabet.long.count else 0, np.int32), spans)
+    long = arrays.alphabet.long.count
+    if isinstance(arrays, Arrays):  # those of words have an alphabet alone
+        long += arrays.long.count
+    return Work(scratch(room, np.uint8), scratch(room if long else 0, np.int32), spans)

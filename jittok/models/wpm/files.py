@@ -20,6 +20,7 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, WordPiece
 from jittok.safe_cuts.cuts import ILL
 from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
+from jittok.structures.long_keys import long_keys
 from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 
 STRANGER = "\U0010ffff"
@@ -59,7 +60,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     nothing = frozen([0], np.int32)
     return Arrays(
         empty, nothing, nothing, NO_NODE, NO_VALUE, 0, model.unknown, keys.size, alphabet, rules, NO_LIMIT, GROWTH, 1,
-        model.longest,
+        model.longest, long_keys({}),
     )  # fmt: skip
 
 

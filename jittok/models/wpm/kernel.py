@@ -43,7 +43,7 @@ def _whole(
 ) -> int:
     if model.pages.size == 1:  # not a GGUF: then only invalid UTF-8 cannot be cut
         return NOT_UTF8
-    return encode_whole(model, work.word, data, start, stop, ids, count, report)
+    return encode_whole(model, work.word, work.found, data, start, stop, ids, count, report)
 
 
 _encode_fragments = make_encode_by_spans(_open, split_spans, make_resolve(encode_span), _whole)
@@ -65,5 +65,5 @@ def encode_fragments(
     report: OutI64,
 ) -> int:
     """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE; for files other than GGUF also NOT_UTF8
-    and ODD_TEXT. Time: bytes times the longest match."""
+    and ODD_TEXT. Time: linear in bytes (`long_keys`)."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

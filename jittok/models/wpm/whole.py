@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from jittok._jit import U8, OutI32, OutI64, OutU8, helper, wide
+from jittok._raw import window
 from jittok.fragments import BEYOND_UNICODE, FOUND, NEED, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
 from jittok.models.wpm.alphabet import ALONE, DROPPED, LETTER
 from jittok.models.wpm.compile import IMAGE, KIND, ROOM_PER_BYTE, Arrays
 from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, child, value_at
+from jittok.structures.long_keys import LONG, NONE, find_long, long_value, open_long
 from jittok.structures.utf8 import decode, encode
 from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.unicode.tables import LAST_CODE_POINT
@@ -16,7 +18,15 @@ _MARKED = len(SPACE_MARK_BYTES)
 
 @helper
 def encode_whole(
-    arrays: Arrays, word: OutU8, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
+    arrays: Arrays,
+    word: OutU8,
+    places: OutI32,
+    data: U8,
+    start: int,
+    stop: int,
+    ids: OutI32,
+    count: int,
+    report: OutI64,
 ) -> int:
     """Ids of data[start:stop], where no word crosses either end, to ids[count:]; the new count or a code."""
     if 2 * (stop - start) + 8 > word.size:
@@ -37,26 +47,32 @@ def encode_whole(
             size = encode(code ^ entry & IMAGE, word, size)
         elif kind != DROPPED:
             if size > _MARKED:
-                count = _encode_word(arrays, word, size, ids, count)
+                count = _encode_word(arrays, word, places, size, ids, count)
             if kind == ALONE and count >= 0:
                 size = encode(code ^ entry & IMAGE, word, _MARKED)
-                count = _encode_word(arrays, word, size, ids, count)
+                count = _encode_word(arrays, word, places, size, ids, count)
             if count < 0:
                 return count
             size = _MARKED
-    return _encode_word(arrays, word, size, ids, count) if size > _MARKED else count
+    return _encode_word(arrays, word, places, size, ids, count) if size > _MARKED else count
 
 
 @helper
-def _encode_word(arrays: Arrays, word: OutU8, size: int, ids: OutI32, count: int) -> int:
+def _encode_word(arrays: Arrays, word: OutU8, places: OutI32, size: int, ids: OutI32, count: int) -> int:
     """Ids of word[:size], which begins with U+2581, by longest match, or the unknown token; the new count or
-    OUT_OF_ROOM."""
-    at = count
+    OUT_OF_ROOM. Walks end after LONG bytes where there are longer tokens."""
+    at, long, apart, stop = count, open_long(arrays.long), arrays.long.count != 0 and size > LONG, size
     node, found, end, j = arrays.marker_node, arrays.marker_value, arrays.marker_length, _MARKED
     if node == NO_NODE:  # no token continues after U+2581
         j = size
+    if apart:
+        find_long(long, window(word), 0, size, window(places), 0)
+        stop = min(LONG, size)
+        if places[0] != NONE:
+            found, end = long_value(long, wide(places[0]))
+            j = stop
     while True:
-        while j < size:
+        while j < stop:
             node = child(arrays.trie, node, wide(word[j]))
             if node == NO_NODE:
                 break
@@ -72,4 +88,9 @@ def _encode_word(arrays: Arrays, word: OutU8, size: int, ids: OutI32, count: int
         at += 1
         if end == size:
             return at
-        node, found, j = ROOT, NO_VALUE, end
+        node, found, j, stop = ROOT, NO_VALUE, end, size
+        if apart:
+            stop = min(end + LONG, size)
+            if places[end] != NONE:
+                found, bytes_ = long_value(long, wide(places[end]))
+                end, stop = end + bytes_, j

@@ -12,6 +12,7 @@ from jittok.locks import once
 from jittok.pipeline import models, steps
 from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
 from jittok.pipeline.pipeline import Pipeline
+from jittok.reference.pipeline.long_texts import LONG, LongTexts
 from jittok.reference.pipeline.merging import Made, UndecidedError, by_windows
 from jittok.reference.pipeline.models import Watch, watching
 from jittok.reference.pipeline.normalize import CharacterMap
@@ -51,9 +52,12 @@ class Encoder:
         self.ids = {text: token for text, token in ids.items() if self.types[token] in (NORMAL, USER, UNUSED)}
         self.all_ids = ids
         self.longest = max(map(len, ids))
+        self.long, self.long_users = LongTexts(self.ids), LongTexts(t for t in ids if self.types[ids[t]] == USER)
+        self.lengths = sorted({len(text) for text in self.ids if len(text) <= LONG})
         self.users: dict[str, list[str]] = {}
         for text in sorted((text for text, token in ids.items() if self.types[token] == USER), key=len, reverse=True):
-            self.users.setdefault(text[0], []).append(text)
+            if len(text) <= LONG:
+                self.users.setdefault(text[0], []).append(text)
         normal = [score for score, kind in zip(self.scores, self.types, strict=True) if kind == NORMAL]
         self.unknown_score = single(min(normal, default=LARGEST) - UNKNOWN_PENALTY)
         self.parts: Callable[[str, Watch | None], Iterable[Part]] = {
@@ -134,13 +138,15 @@ class Encoder:
 
     # ---- the normalizer
 
-    def user_defined(self, text: str, at: int) -> str | None:
-        """The longest user-defined piece that is at a place."""
+    def user_defined(self, text: str, at: int, long: list[int]) -> str | None:
+        """The longest user-defined piece that is at a place. long: what `long_users` has at each, or nothing."""
+        for size in self.long_users.lengths(long[at]) if long else ():
+            return text[at : at + size]
         return next((piece for piece in self.users.get(text[at], ()) if text.startswith(piece, at)), None)
 
-    def _prefix(self, text: str, at: int) -> tuple[str, int]:
+    def _prefix(self, text: str, at: int, long: list[int]) -> tuple[str, int]:
         """(what the text at a place becomes, characters taken)."""
-        piece = self.user_defined(text, at)
+        piece = self.user_defined(text, at, long)
         if piece is not None:
             return piece, len(piece)
         if self.charsmap is not None:
@@ -155,11 +161,12 @@ class Encoder:
 
     def _normalized(self, text: str) -> Iterator[str]:
         """The same, a part after the other."""
-        at = self._begin(text)
+        long = self.long_users.places(text)
+        at = self._begin(text, long)
         if at == len(text):
             return
         parts, spaces = [self._front], 0  # these go if the text ends with them
-        for new, _, _, _ in self._rewritten(text, at):
+        for new, _, _, _ in self._rewritten(text, at, long):
             parts.append(new.replace(" ", self.mark))
             if len(parts) >= STRETCH:
                 found = "".join(parts)
@@ -173,11 +180,12 @@ class Encoder:
 
     def normalized(self, text: str) -> tuple[str, list[tuple[int, int]]]:
         """The same, and the characters of the text that each of its characters stands for: from, to."""
-        at = self._begin(text)
+        long = self.long_users.places(text)
+        at = self._begin(text, long)
         if at == len(text):
             return "", []
         out, units = [self._front], [(at, at)] * len(self._front)
-        for new, whole, start, taken in self._rewritten(text, at):
+        for new, whole, start, taken in self._rewritten(text, at, long):
             if whole == text[start : start + taken]:
                 own = [(k, k + 1) for k in range(start, start + taken)]
             else:
@@ -196,21 +204,21 @@ class Encoder:
     def _behind(self) -> str:
         return self.mark if self.step.prefix and self.step.suffix else ""
 
-    def _begin(self, text: str) -> int:
+    def _begin(self, text: str, long: list[int]) -> int:
         """Where a text begins without the spaces before it that go."""
         at = 0
         while self.step.squeeze and at < len(text):
-            new, taken = self._prefix(text, at)
+            new, taken = self._prefix(text, at, long)
             if new != " ":
                 break
             at += taken
         return at
 
-    def _rewritten(self, text: str, at: int) -> Iterator[tuple[str, str, int, int]]:
+    def _rewritten(self, text: str, at: int, long: list[int]) -> Iterator[tuple[str, str, int, int]]:
         """(what is written, what it is the rest of, where in the text that comes from, of how many characters)."""
         spaced = self.step.squeeze
         while at < len(text):
-            whole, taken = self._prefix(text, at)
+            whole, taken = self._prefix(text, at, long)
             new = whole.lstrip(" ") if spaced else whole
             if new:
                 yield new, whole, at, taken
@@ -233,9 +241,9 @@ class Encoder:
 
     def _symbols(self, text: str) -> Iterator[tuple[str, bool]]:
         """Characters and user-defined pieces, and which of them is one."""
-        at = 0
+        at, long = 0, self.long_users.places(text)
         while at < len(text):
-            piece = self.user_defined(text, at)
+            piece = self.user_defined(text, at, long)
             yield piece or text[at], piece is not None
             at += len(piece or text[at])
 
@@ -296,15 +304,19 @@ class Encoder:
         return [part for symbol, _ in symbols if symbol for part in split(str(symbol))]
 
     def _unigram(self, text: str, watch: Watch | None) -> list[Part]:
-        size = len(text)
+        size, long = len(text), self.long.places(text)
         best, last = [0.0] * (size + 1), [(-1, self.model.unknown)] * (size + 1)
+        reached = 0
         for start in range(size):
             alone, low = False, best[start]
             if abs(low) > RESET:
-                for stop in range(start + 1, min(size, start + self.longest) + 1):
+                for stop in range(start + 1, reached + 1):
                     best[stop] = single(best[stop] - low) if last[stop][0] >= 0 else best[stop]
                 low = 0.0
-            for stop in range(start + 1, min(size, start + self.longest) + 1):
+            for length in (*self.lengths, *(reversed([*self.long.lengths(long[start])]) if long else ())):
+                stop = start + length
+                if stop > size:
+                    break
                 token = self.ids.get(text[start:stop])
                 if token is None or self.types[token] == UNUSED:
                     continue
@@ -316,7 +328,7 @@ class Encoder:
                 if watch is not None:
                     watch.rival(start, stop, token, own, score, won)
                 if won:
-                    best[stop], last[stop] = score, (start, token)
+                    best[stop], last[stop], reached = score, (start, token), max(reached, stop)
                 alone |= stop == start + 1
             score = single(self.unknown_score + low)
             won = last[start + 1][0] < 0 or score > best[start + 1]
@@ -324,6 +336,7 @@ class Encoder:
                 watch.rival(start, start + 1, self.model.unknown, self.unknown_score, score, won)
             if not alone and won:
                 best[start + 1], last[start + 1] = score, (start, self.model.unknown)
+                reached = max(reached, start + 1)
         parts, stop = [], size
         while stop > 0:
             start, token = last[stop]
