@@ -1,6 +1,7 @@
 """The table of byte strings is a dict of their rows."""
 
 import numpy as np
+from chosen_tokens import chosen
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -56,18 +57,6 @@ def test_strings_of_one_hash_are_told_apart():
 def key_of(number):
     """Keys as a process draws them."""
     return frozen(np.random.default_rng(number).integers(0, 1 << 63, 2, np.uint64) | np.uint64(1 << 32 | 1), np.uint64)
-
-
-def chosen(count):
-    """Strings that had one hash when it had no secret: what flips the highest bit of a word, and what undoes it in the
-    next. Each block of 16 bytes doubles them."""
-    flip, undo = np.uint64(1 << 63), np.uint64(1 << 63 | 1 << 31)
-    blocks = [np.array([k, k], np.uint64) for k in range(1, count.bit_length())]
-    found = []
-    for number in range(count):
-        words = [block ^ np.array([flip, undo]) if number >> k & 1 else block for k, block in enumerate(blocks)]
-        found.append(np.concatenate(words).tobytes())
-    return found
 
 
 @given(texts, texts)
