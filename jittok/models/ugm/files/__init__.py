@@ -1,9 +1,9 @@
-"""Unigram of files other than GGUF: tokenizer.json by sums of doubles, sentencepiece's models by sums of floats.
+"""Unigram of files other than GGUF: a tokenizer.json sums scores as doubles, a sentencepiece model as floats.
 
-A sum that rounds depends on all that is before, so spans (`safe_cuts`) may only be looked up where rounding cannot
-decide. `paths` finds the best path of a span and how far after the others are at each place of it. Where one is nearly
-as good, the span is not kept: its path is found again from the very sum that the text has there. `normalizers` makes
-one table of a file's steps, `rewriting` runs it, `kernel` is the loop.
+A sum that rounds depends on all the text before, so ids of spans (see `safe_cuts`) may only be cached if rounding
+cannot change the path. `paths` finds the best path of a span and the margin by which it wins at each offset. If that is
+too small, the span is not cached: its path is found again from the sum that the text actually has there. `normalizers`
+compiles the steps of a file to one table, `rewriting` runs it, and `kernel` is the loop.
 """
 
 from jittok.models.ugm.files.arrays import Arrays, Work, for_much_text, make_work, may_part, regrow
@@ -11,7 +11,7 @@ from jittok.models.ugm.files.kernel import encode_fragments
 from jittok.models.ugm.files.rewriting import ODD_TEXT
 
 IDS_PER_BYTE = 1
-"""Usually enough; a map can grow a text."""
+"""Usually enough; a character map can make a text longer."""
 
 __all__ = [
     "IDS_PER_BYTE", "ODD_TEXT", "Arrays", "Work", "encode_fragments", "for_much_text", "make_work", "may_part",

@@ -19,90 +19,88 @@ from jittok.structures.pages import in_huge_pages, scratch
 
 F64 = Annotated[NDArray[np.float64], ("f8", "in")]
 GROWTH = 2
-"""Bytes of normalized text a byte of text that `make_work` has capacity for; more is asked for when a text needs it."""
+"""The capacity for normalized text, as a multiple of the text; it is increased for texts that need more."""
 ROOM = 64
 SUM, LARGEST, SETTLED = 0, 1, 1
-"""Places in Work.state: see `paths.settle`."""
+"""Indices into Work.state (SUM, LARGEST) and Work.places (SETTLED): see `paths.settle`."""
 DOUBT, DOUBT_IDS, DOUBT_BITS = 8, 16, 15
-"""Words and ids of a slot of `doubts`, and log2 of the slots."""
+"""Words and ids of a slot of `doubts`, and the logarithm of the number of slots."""
 
 
 class CharacterTable(NamedTuple):
-    """What becomes of characters in a tokenizer.json, see `normalizers`."""
+    """The normal forms of characters in a tokenizer.json, see `normalizers`."""
 
     pages: U16  # two-stage table of flags
     blocks: U8
-    points: I32  # [n] rising: the characters that become something else
-    offsets: I32  # [n + 1] of what they become
+    points: I32  # [n] rising: the characters that change
+    offsets: I32  # [n + 1] offsets of what they become in `texts`
     texts: U8
     keys: DoubleArray  # texts of several characters -> row of key_offsets
     key_offsets: I32
     key_texts: U8
-    clusters: int  # 1: keys are those of grapheme clusters, else any text that begins so
-    ends: I32  # white space in normalized texts, besides spaces, that is stripped from the end of one
+    clusters: int  # 1: keys must match a whole grapheme cluster, else any text that begins with them
+    ends: I32  # white space, besides spaces, that is stripped from the end of normalized texts
 
 
 class Arrays(NamedTuple):
-    """A compiled model. U+2581 in token texts is a space here, as in normalized text."""
+    """A compiled model. U+2581 in token texts is a space here, as in the normalized text."""
 
     trie: DoubleArray  # texts -> ids and scores as floats; the unknown token's own text -> `literal`
-    scores: F64  # [tokens + 2] at id + 1; place 0: of a node without a token; place `literal` + 1: the unknown token's
-    steps: F64  # [tokens] what an id adds to a sum: NaN where the id does not say
+    scores: F64  # [tokens + 2] at id + 1; [0] is that of a node without a token, [literal + 1] of the unknown token
+    steps: F64  # [tokens] what an id adds to a sum; NaN if the id does not determine it
     begins: U8  # [tokens] whether a token begins with a space
-    byte_ids: I32  # [256] ids of bytes without a token, or -1 where the unknown token stands for them
-    literal: int  # how many tokens
+    byte_ids: I32  # [256] byte fallback: the id of each byte, or -1 if they become the unknown token
+    literal: int  # number of tokens; the trie's value for the unknown token's own text
     unk_id: int
     unk_score: float
-    single: int  # 1: sentencepiece's model; sums are floats, a text is one word
-    parts: int  # sums are floats, and words may be split: 1 between ASCII letters, 2 beside wide characters, too
-    merge: int  # 1: runs of spaces become the one before a word
-    tail: int  # 1: a text that ends with a space ends with a word of it
+    single: int  # 1: a sentencepiece model; sums are floats, and a text is one word
+    parts: int  # sums are floats, and a text may be cut at spaces: 1 between ASCII letters, 2 also next to wide ones
+    merge: int  # 1: runs of spaces become one space before a word
+    tail: int  # 1: a space at the end of a text is a word by itself
     mark: I32  # ids of that word
-    prefix: int  # 1: a space is before a text
-    kinds: U8  # [256] what bytes lead to, see `normalize.keys`
+    prefix: int  # 1: a space is put before a text
+    kinds: U8  # [256] kinds of bytes, see `normalize.keys`
     table: CharacterTable
     charsmap: Charsmap
     map_root: int
-    user: DoubleArray  # sentencepiece's user-defined pieces: their texts are not normalized
+    user: DoubleArray  # sentencepiece's user-defined pieces, whose texts are not normalized
     rules: SpanRules
-    cut_limit: int  # bytes of a fragment up to which spans are looked up
+    cut_limit: int  # longer fragments are not cut into spans
     first_span: int  # what is before the first span of a fragment, see `piece_cache.run_loop`
-    room_per_byte: int  # ids that one byte of a text may become
+    room_per_byte: int  # the most ids of one byte of text
     longest: int  # bytes of the longest token
-    long: LongKeys  # the long tokens once more
-    near: float  # times the characters of a span: sums that differ by less may be exchanged by rounding
-    most_sum: float  # of sentencepiece's models: sums of a text up to which no place beside its path is reset
+    long: LongKeys  # the long tokens again, for linear time
+    near: float  # times the characters of a span: the difference of sums that rounding may reverse
+    most_sum: float  # sentencepiece: up to this sum of a text, no offset off its best path is reset
 
 
 class Work(NamedTuple):
     """Scratch memory of one thread."""
 
-    text: OutU8  # [GROWTH * longest + ROOM + DEPTH] normalized text, and what walks may read after it
-    sums: OutF64  # [GROWTH * longest + ROOM + 1] best sum of scores up to each place
-    arcs: OutU64  # [as many] last token on the way there, where it begins, whether another is as good
+    text: OutU8  # [GROWTH * longest + ROOM + DEPTH] normalized text, and bytes after it that walks may read
+    sums: OutF64  # [GROWTH * longest + ROOM + 1] best sum of scores up to each offset
+    arcs: OutU64  # [as many] back-pointers: last token, where it begins, whether another one is nearly as good
     state: OutF64  # [2] SUM; LARGEST
     places: OutI64  # [2] unused; SETTLED
     spans: SpanWork
-    doubts: (
-        OutU64  # [DOUBT << DOUBT_BITS] the key of a span; context | ids << 8 | reach << 32, see `doubts`; unused words
-    )
+    doubts: OutU64  # [DOUBT << DOUBT_BITS] key of a span; context | ids << 8 | reach << 32, see `doubts`; unused words
     doubt_ids: OutI32  # [DOUBT_IDS << DOUBT_BITS]
-    found: OutI32  # [matches.ROOM] tokens at the next places
-    long: OutI32  # [GROWTH * longest + ROOM] what long tokens begin at each place; none where there are no long tokens
+    found: OutI32  # [matches.ROOM] the tokens at the next offsets
+    long: OutI32  # [GROWTH * longest + ROOM] which long tokens begin at each offset; empty if there are no long tokens
 
 
 def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
-    """Memory of one thread for fragments of up to `longest` bytes, if they do not grow more than GROWTH times."""
+    """Memory of one thread for fragments of up to `longest` bytes that grow at most GROWTH times."""
     return _work(arrays, longest, make_span_work(longest, arrays.literal, cache_bytes, chunk))
 
 
 def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
-    """The same memory for longer fragments: what the cache holds stays."""
+    """The same memory for longer fragments, with the same cache."""
     return _work(arrays, longest, regrow_span_work(work.spans, longest), work)
 
 
 def _work(arrays: Arrays, longest: int, spans: SpanWork, old: Work | None = None) -> Work:
-    """Pages that no text needs are never touched."""
+    """The scratch arrays. Pages that no text needs are not touched."""
     room = GROWTH * longest + ROOM
     doubts = np.zeros(DOUBT << DOUBT_BITS, np.uint64) if old is None else old.doubts
     doubt_ids = np.empty(DOUBT_IDS << DOUBT_BITS, np.int32) if old is None else old.doubt_ids
@@ -114,11 +112,11 @@ def _work(arrays: Arrays, longest: int, spans: SpanWork, old: Work | None = None
 
 
 def for_much_text(arrays: Arrays) -> Arrays:
-    """The same with a trie that is faster to read at random: milliseconds that only much text is worth."""
+    """The same with a trie that is faster to read at random: takes milliseconds, which only much text is worth."""
     return arrays._replace(trie=DoubleArray(in_huge_pages(arrays.trie.units)))
 
 
 def may_part(arrays: Arrays, size: int) -> bool:
-    """Whether a text of any size may be cut before a space between ASCII letters: words are apart anyway."""
+    """Whether a text of any size may be cut before a space between ASCII letters: if words are separate anyway."""
     free = arrays.rules.cuts[CLASSES * LETTER + BLANK] != 0
     return bool(size >= 0 and not arrays.single and arrays.merge and free)

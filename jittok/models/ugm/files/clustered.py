@@ -1,5 +1,5 @@
-"""sentencepiece's character map as `tokenizers` applies it, over whole texts: for models whose other steps are done on
-copies."""
+"""sentencepiece's character map as `tokenizers` applies it, to whole texts: for models whose other normalization steps
+work on copies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from jittok.unicode.characters import SPACE_MARK
 
 
 class Clustered(NamedTuple):
-    """What becomes of texts."""
+    """The compiled character map."""
 
-    kinds: U8  # [256] what bytes lead to, see `normalize.keys`
+    kinds: U8  # [256] kinds of bytes, see `normalize.keys`
     table: CharacterTable
-    growth: int  # bytes that a byte becomes at most
+    growth: int  # the most bytes that one byte becomes
 
 
 def clustered_of(step: Clusters) -> Clustered | None:
-    """The table of such a step; None for a map that has none."""
+    """The table of such a step, or None if its map cannot be one."""
     try:
         keys = cluster_keys(step, "")
     except MalformedVocab:
@@ -54,11 +54,11 @@ def write_clusters(
     own: Clustered, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8, out_starts: OutI64,
     out_stops: OutI64, odd: OutI64,
 ) -> int:  # fmt: skip
-    """Fragments of UTF-8 as the map makes them, one after the other in `out`; how many bytes. Ids become empty.
+    """Write the normalized fragments, concatenated, to `out`; returns the number of bytes. Special tokens become empty.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
-    out: uint8[growth * bytes + 2 * STEP]; out_starts, out_stops: int64[count] receive where each is
-    odd: int64[count] receives ODD where only the plain reference can tell what becomes of a fragment, else 0
+    starts, stops: int64[count], tokens: int32[count] fragments of valid UTF-8, see `jittok.fragments`
+    out: uint8[growth * bytes + 2 * STEP]; out_starts, out_stops: int64[count] receive their offsets
+    odd: int64[count] receives ODD for a fragment that has to be normalized by the reference, else 0
     """
     text, at = window(data), wide(0)
     rewriting = _open(own, window(out), out.size)

@@ -1,8 +1,8 @@
-"""Grapheme clusters, as far as they decide what becomes of a text: those of under SHORT_CLUSTER bytes are keys.
+"""Grapheme clusters, as far as normalization needs them: those shorter than SHORT_CLUSTER bytes may be keys of a map.
 
-A cluster is taken to be a character and the marks after it. What else joins characters (Hangul, conjuncts of Indic
-scripts, characters that belong to what follows) makes clusters of that many bytes, so it only matters whether a
-character with a mark is part of one.
+A cluster is taken to be a character and the combining marks after it. Everything else that joins characters (Hangul,
+conjuncts of Indic scripts, characters that prepend to the next) makes clusters of SHORT_CLUSTER bytes or more, so it
+only matters whether a character with a mark is part of one.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from jittok._raw import Window, get_u8, get_u16
 from jittok.unicode.nfc import S_BASE, S_COUNT, T_COUNT
 
 MAPPED, EXTENDS, IS_KEY, CONTROL, PICTURE, ODD, JOINS, BEGINS_KEY = (1 << k for k in range(8))
-"""Flags of characters. MAPPED: it becomes something else; EXTENDS: it belongs to the grapheme cluster of what is
-before it (U+200D ties a PICTURE to the next); IS_KEY: it is a key of the character map; CONTROL: nothing belongs to
-it; JOINS: what is before may draw it into its cluster, see `is_joined`. ODD: only the plain reference can tell
-what becomes of a text with it."""
+"""Flags of characters. MAPPED: its normal form differs; EXTENDS: it extends the grapheme cluster before it (U+200D
+joins a PICTURE to the next); IS_KEY: it is a key of the character map; CONTROL: nothing extends it; JOINS: it may
+belong to the cluster before it, see `is_joined`; ODD: texts with it are left to the reference."""
 PREPENDS = BEGINS_KEY
-"""Where keys are those of clusters: it belongs to the cluster of what follows."""
+"""With keys of clusters, this flag means: it belongs to the cluster of the character after it."""
 LINKS, PARTS = EXTENDS | JOINS, EXTENDS | PREPENDS
-"""What EXTENDS may join two consonants, or keep them apart."""
+"""Combinations with EXTENDS: a linker that may join two consonants; a mark that keeps them apart."""
 HANGUL_L, HANGUL_V, HANGUL_T, NO_JAMO = range(4)
-"""What a Hangul character begins or ends with."""
+"""The kinds of jamo that a Hangul character begins or ends with."""
 ZERO_WIDTH_JOINER = 0x200D
 
 
 @helper
 def character_at(own: Any, text: Window, i: int) -> tuple[int, int, int]:
-    """(code point, bytes, flags) of the character at i."""
+    """(code point, length, flags) of the character at i."""
     c = get_u8(text, i)
     size = 1
     if c >= 0x80:
@@ -42,7 +41,7 @@ def character_at(own: Any, text: Window, i: int) -> tuple[int, int, int]:
 
 @helper
 def cluster_end(own: Any, text: Window, end: int, stop: int, flags: int) -> int:
-    """Where the marks end that belong to a character with these flags, which ends at `end`."""
+    """The end of the cluster of a character that ends at `end` and has these flags."""
     joined = 1 if flags & PICTURE else 0
     while end < stop and get_u8(text, end) >= 0x80:
         c, size, flags = character_at(own, text, end)
@@ -58,7 +57,7 @@ def cluster_end(own: Any, text: Window, end: int, stop: int, flags: int) -> int:
 
 @helper
 def is_joined(own: Any, text: Window, start: int, i: int, c: int, flags: int) -> bool:
-    """Whether the character at i, with these flags, belongs to the grapheme cluster of what is before it."""
+    """Whether the character at i, with these flags, belongs to the grapheme cluster of the character before it."""
     if i <= start or get_u8(text, i - 1) < 0x80:
         return False
     i = character_before(text, start, i)
@@ -84,7 +83,7 @@ def is_joined(own: Any, text: Window, start: int, i: int, c: int, flags: int) ->
 
 @helper
 def character_before(text: Window, start: int, i: int) -> int:
-    """Where the character begins that ends at i."""
+    """The offset of the character that ends at i."""
     i -= 1
     while i > start and get_u8(text, i) & 0xC0 == 0x80:
         i -= 1
@@ -93,7 +92,8 @@ def character_before(text: Window, start: int, i: int) -> int:
 
 @helper
 def is_placed(text: Window, begin: int, end: int) -> bool:
-    """Whether text[begin:end] has as many bytes as its first one says, and is a character if it is well-formed."""
+    """Whether text[begin:end] has the length that its first byte requires, so that it is a character if the text is
+    valid UTF-8."""
     byte = get_u8(text, begin)
     size = 1 if byte < 0x80 else 0 if byte < 0xC2 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
     return end - begin == size and (byte < 0xF4 or (byte == 0xF4 and get_u8(text, begin + 1) < 0x90))
@@ -101,7 +101,7 @@ def is_placed(text: Window, begin: int, end: int) -> bool:
 
 @helper
 def _jamo(c: int) -> tuple[int, int]:
-    """What a Hangul character ends and begins with."""
+    """(kind of jamo that a character ends with, kind that it begins with)."""
     if S_BASE <= c < S_BASE + S_COUNT:
         return (HANGUL_V if (c - S_BASE) % T_COUNT == 0 else HANGUL_T), HANGUL_L
     if 0x1100 <= c < 0x1160 or 0xA960 <= c < 0xA980:

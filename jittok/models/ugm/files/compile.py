@@ -1,4 +1,4 @@
-"""A file's Unigram model as arrays: a tokenizer.json's, or a sentencepiece model's."""
+"""Compile the Unigram model of a tokenizer.json or of a sentencepiece model to flat arrays."""
 
 from __future__ import annotations
 
@@ -28,31 +28,32 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 UNKNOWN_PENALTY = 10.0
 FLOAT_LIMIT = 1 << 16
-"""Bytes of a text up to which sums of a sentencepiece model may be small enough for spans."""
+"""The longest text, in bytes, for which sums of a sentencepiece model may be small enough for spans."""
 NEAR_FLOATS = 1.0625 * 2.0**-7
-"""A sum below 2 ** 17 rounds by 2 ** -8 at most, and one of a span, below 2 ** 12, by 2 ** -13. Two paths through n
-characters take 2 * n steps at most."""
+"""The rounding error of floats for each character: a sum below 2 ** 17 rounds by at most 2 ** -8, one within a span,
+below 2 ** 12, by 2 ** -13, and two paths through n characters have at most 2 * n additions."""
 BELOW_PATH = 2.0**12
-"""How far the sum at a place inside of a token on the best path may be below the sums of that path at most,"""
+"""The most by which the sum at an offset inside a token of the best path may be below the sums of that path. Such an
+offset is reached by unknown characters from the token's beginning."""
 SLACK = 64.0
-"""and more than what rounding adds to it: a place inside of a token is reached by unknown characters from its begin."""
+"""More than rounding adds to that."""
 NEAR_DOUBLES, MOST_DOUBLE = 1.25 * 2.0**-22, 2.0**30
-"""The same of sums of doubles below 2 ** 30."""
+"""The same error for doubles, whose sums are below 2 ** 30."""
 MARGIN = 1.0
-"""A token is no part of a path if others spell its text with a sum that is so much larger."""
+"""A token is on no path if others spell its text with a sum that is higher by this much."""
 LEAST = -1e30
-"""Scores down to which sums are finite, those of floats too: a place with another sum has no path that leads to it."""
+"""The lowest score for which all sums are finite, as floats too; an offset with an infinite sum is not reached."""
 MOST_LIMIT = 1 << 24
 FEW = 128
-"""Tokens that tie letters to another class and are searched for in the text, as T5's hundred <extra_id_0> are."""
+"""See `rules.to_look_for`; T5 has a hundred tokens <extra_id_0> ... that join letters with digits."""
 
 
 class _Model(NamedTuple):
-    """What both kinds of file say."""
+    """The facts that both kinds of file have."""
 
-    texts: list[bytes]  # with U+2581; b"" for what no path holds
-    values: NDArray[np.int64]  # what the trie gives for each
-    scores: NDArray[np.float64]  # of each
+    texts: list[bytes]  # with U+2581; b"" for tokens that are on no path
+    values: NDArray[np.int64]  # the trie's value of each
+    scores: NDArray[np.float64]  # the score of each
     steps: NDArray[np.float64]
     byte_ids: NDArray[np.int32]
     unk_id: int
@@ -62,7 +63,7 @@ class _Model(NamedTuple):
 
 
 def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
-    """The arrays of such a file, None for any other."""
+    """The arrays of such a file, or None for any other."""
     if isinstance(pipeline.model, Unigram):
         return _of_unigram(pipeline, pipeline.model)
     if isinstance(pipeline.model, Pieces) and pipeline.model.kind == UNIGRAM:
@@ -108,19 +109,19 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
 
 
 def _begins_mark(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """bool[bytes - 2]: where U+2581 begins."""
+    """bool[bytes - 2]: whether U+2581 begins at a byte."""
     first, second, third = SPACE_MARK_BYTES
     return (data[:-2] == first) & (data[1:-1] == second) & (data[2:] == third)
 
 
 def _begin_with_mark(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Texts one after the other, none empty, that begin with U+2581."""
+    """bool[texts]: which of these concatenated texts, none empty, begin with U+2581."""
     padded = np.append(_begins_mark(data), [False, False])
     return padded[offsets[:-1]] & (np.diff(offsets) >= len(SPACE_MARK_BYTES))
 
 
 def _with_spaces_inside(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> set[int]:
-    """Rows of UTF-8 that hold a space, or U+2581 after their first character."""
+    """The rows that contain a space, or U+2581 after their first character."""
     odd = data == SPACE_BYTE
     odd[:-2] |= _begins_mark(data)
     begins = offsets[:-1][offsets[:-1] < data.size]
@@ -129,8 +130,9 @@ def _with_spaces_inside(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> 
 
 
 def may_be_joined(tokens: tuple[bytes | None, ...], unknown: bytes) -> bool:
-    """Whether a run of unknown characters and texts of the unknown token may spell another token, which it then is. A
-    character that is a token is never unknown. CamemBERT's <unk>NOTUSED has such."""
+    """Whether unknown characters next to the unknown token's own text may spell another token: tokenizers would then
+    give that token. Impossible if the token contains another character that is a token by itself, as CamemBERT's
+    <unk>NOTUSED does."""
     if b"".join(filter(None, tokens)).count(unknown) <= 1:  # as in nearly every file
         return False
     known, own = set(tokens), set(unknown)
@@ -146,7 +148,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     tokens, types = pipeline.model_tokens, model.types
     users = [text for text, kind in zip(tokens, types, strict=True) if kind == USER and text]
     if any(text[0] <= SPACE_BYTE or (step.squeeze and b"  " in text) for text in users):
-        return None  # the space before a text may be a part of one; spaces inside are not merged
+        return None  # the added space may become part of such a piece; spaces inside one are not merged
     try:
         charsmap = read_charsmap(step.charsmap, pipeline.source)
     except MalformedVocab:
@@ -159,7 +161,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
         scores[token] = np.float64(np.float32(0.1 * len(tokens[token] or b"") - 0.1))
     normal = scores[types == NORMAL]
     if not normal.size:
-        return None  # an unknown character has the largest float for a score
+        return None  # then the score of an unknown character is the largest float
     unk_score = float(np.float32(normal.min() - UNKNOWN_PENALTY))
     steps = scores.copy()
     steps[types == UNKNOWN] = unk_score
@@ -187,8 +189,8 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
 
 
 def _spaces_matter(keys: Keys, squeeze: bool) -> bool:
-    """Whether a map asks where spaces come from: a key begins with one, which the space before a text is not; or
-    a character becomes two, which are not merged."""
+    """Whether the origin of a space matters: some key begins with a space (the one added before a text does not count),
+    or some character becomes two spaces, which are not merged."""
     first = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data
     double = np.flatnonzero((keys.images[1:] == SPACE_BYTE) & (keys.images[:-1] == SPACE_BYTE)) + 1
     return bool((first == SPACE_BYTE).any() or (squeeze and not np.isin(double, keys.image_offsets).all()))
@@ -227,7 +229,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     lattice, user = _lattice(own, texts, flat, kept, merge), Texts(*packed(own.users))
     rules, _ = span_rules(lattice, user, keys, bool(merge), MARGIN, FEW)
     three = rules.three.copy()
-    three[0xD800:0xE000] = ILL  # surrogates are invalid UTF-8: so the splitter finds all that is none
+    three[0xD800:0xE000] = ILL  # surrogates are invalid UTF-8, as all that the splitter has to find
     rules = rules._replace(three=frozen(three, np.uint8))
     limit = FLOAT_LIMIT
     free = rules.cuts[CLASSES * LETTER + BLANK] != 0 and not any(b" " in text for text in own.users)
@@ -250,8 +252,8 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
 
 
 def _stand(keys: Keys) -> bool:
-    """Whether a character that is next to a space, and is no key itself, also does so in normalized text. It does
-    where no key of several characters becomes nothing, or begins or ends with a space when it is replaced."""
+    """Whether a character next to a space that is no key itself is also next to it in normalized text. True if no key
+    of several characters becomes empty, or becomes a text that begins or ends with a space."""
     sizes = np.diff(keys.image_offsets)
     lead = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data
     longer = np.diff(keys.offsets) > 1 + (lead >= 0xC0) + (lead >= 0xE0).astype(np.int64) + (lead >= 0xF0)
@@ -261,7 +263,7 @@ def _stand(keys: Keys) -> bool:
 
 
 def _spaced(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Texts that are UTF-8 with spaces in place of U+2581."""
+    """(data, offsets) of the texts with a space for each U+2581."""
     marks, kept, spaced = np.flatnonzero(_begins_mark(data)), np.ones(data.size, np.bool_), data.copy()
     spaced[marks] = SPACE_BYTE
     kept[marks + 1], kept[marks + 2] = False, False
@@ -269,7 +271,7 @@ def _spaced(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArra
 
 
 def _breaks(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> bool:
-    """Whether a token ends inside of a character. None is empty."""
+    """Whether some token ends inside a character. None is empty."""
     try:
         data.tobytes().decode()
     except UnicodeDecodeError:
@@ -288,7 +290,8 @@ def _lattice(
     kept: NDArray[np.int64],
     merge: int,
 ) -> Lattice:
-    """What the rules about cuts look at: where spaces are merged, no two marks follow one another in a span."""
+    """The tokens for `span_rules`. If spaces are merged, a span never has two U+2581 in a row, so tokens with two are
+    left out."""
     unk_score = float(np.float32(own.unk_score))
     if merge and 2 * SPACE_MARK_BYTES in flat[0].tobytes():
         seen = [k for k, text in enumerate(texts) if 2 * SPACE_MARK_BYTES not in text]
@@ -302,7 +305,8 @@ def _lattice(
 
 
 def _growth(keys: Keys, in_bytes: bool) -> int:
-    """Ids that one byte of a text may become: characters of its normal form, or their bytes, three for a space."""
+    """The most ids of one byte of text: the characters of its normal form, or (in_bytes) their bytes, three for a
+    space."""
     if in_bytes:
         spaces = np.concatenate([[0], np.cumsum(keys.images == 0x20)])[keys.image_offsets]
         grown, least = np.diff(keys.image_offsets) + 2 * np.diff(spaces), 3

@@ -1,11 +1,11 @@
-"""Spans of sentencepiece's model whose path rounding decides, and the paths that they have had.
+"""A cache for spans of a sentencepiece model whose best path depends on rounding.
 
-A sum in a span is a float: the base, which the text has before the span, and some scores. While all sums lie
-between 2 ** e and 2 ** (e + 1), they are multiples of the same unit, and so is their distance from the base. Adding a
-score to any of them then adds the same multiple, as the score is rounded to units wherever a sum is; only of a half
-unit the even one of two multiples is taken. So the distances of all sums, and the path, follow from e, the sign, and
-whether the base is an even multiple: its *context*. The path found in a context is kept for it. Where the base beside
-it gives the same path, it is kept for even and odd ones.
+Every sum in a span is a float: the base, which is the sum of the text before the span, plus some scores. While all sums
+are between 2 ** e and 2 ** (e + 1), they are multiples of the same unit in the last place, and so is their distance
+from the base. Adding a score to any of them adds the same multiple, because the score is rounded to units; only exactly
+half a unit is rounded to the even one of two multiples. So the distances of all sums, and the path, depend only on e,
+the sign, and whether the base is an even multiple: its *context*. A path is stored for the context in which it was
+found. If the next float as the base gives the same path, it is stored for even and odd bases.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from jittok.models.ugm.files.paths import EXACT, Lattice, best_paths
 from jittok.piece_cache.tables import Key
 
 LEAST_BASE, MOST_BASE = float(2**7), float(2**17)
-"""Only a base between these has a context: a span changes a smaller one too much, and no span has a larger one."""
+"""Only a base between these has a context: a span changes a smaller one too much, and larger ones do not occur."""
 NO_CONTEXT = 0
 ODD, ANY = 1, 2
-"""Bits of a context, whose others are e and the sign."""
+"""Bits of a context; the others are e and the sign."""
 _DIGITS = 24
-"""Binary digits of a float."""
+"""Significant bits of a float."""
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _FF, _8, _32, _REST = (np.uint64(k) for k in (0xFF, 8, 32, 64 - DOUBT_BITS))
 _MOST_REACH = 1 << 20
@@ -33,7 +33,7 @@ _MOST_REACH = 1 << 20
 
 @helper
 def _unit(base: float) -> int:
-    """How many units a whole number has where a base is; 0 where it has no context."""
+    """The number of units in 1.0 at this base, or 0 if it has no context."""
     if not LEAST_BASE <= abs(base) < MOST_BASE:
         return 0
     return 1 << (_DIGITS - 1 - (63 - leading_zeros(np.uint64(np.int64(abs(base))))))
@@ -41,10 +41,10 @@ def _unit(base: float) -> int:
 
 @helper
 def context_of(base: float, reach: int) -> int:
-    """The context of a span whose sums are `reach` from its base at most; NO_CONTEXT where it is not known that e is
-    the same for all."""
+    """The context of a span whose sums differ from its base by at most `reach`; NO_CONTEXT unless e is certainly the
+    same for all."""
     scale = _unit(base)
-    if scale == 0:  # also of a sum that is not known
+    if scale == 0:  # also if the sum is NaN
         return NO_CONTEXT
     units, low = np.int64(abs(base) * scale), 1 << (_DIGITS - 1)
     if units - reach * scale < low or units + reach * scale >= 2 * low:
@@ -61,7 +61,7 @@ def _slot_of(key: Key, context: int) -> int:
 
 @helper
 def path_known(own: Lattice, key: Key, base: float, ids: Window, count: int) -> int:
-    """Ids of a span to ids[count:] if its path from this base on is kept: the new count, or -1."""
+    """Write the ids of a span to ids[count:] if its path from this base is stored; the new count, or -1."""
     context = context_of(base, 0)
     if context == NO_CONTEXT:
         return -1
@@ -86,10 +86,10 @@ def path_known(own: Lattice, key: Key, base: float, ids: Window, count: int) -> 
 
 @helper
 def _reach(own: Lattice, size: int, base: float) -> int:
-    """How far from the base sums have been in the span own.text[:size], whose path was just found: places whose best
-    sums are still there, and a step from each."""
+    """An upper bound of how far sums were from the base in the span own.text[:size], whose path was just found: the
+    best sums, and one step from each."""
     most = 0.0
-    for k in range(size):  # the first place has the sum of the last one
+    for k in range(size):  # offset 0 has the sum of the last one
         total = get_f64(own.sums, k)
         if total > LOWEST:
             most = max(most, abs(total - base))
@@ -98,7 +98,7 @@ def _reach(own: Lattice, size: int, base: float) -> int:
 
 @helper
 def keep_path(own: Lattice, key: Key, base: float, size: int, ids: Window, count: int, done: int) -> None:
-    """Keep ids[count:done] as the path of a span, own.text[:size], from this base on. It was just found."""
+    """Store ids[count:done] as the path of the span own.text[:size] from this base. It was just found."""
     reach, number = _reach(own, size, base), done - count
     if number > DOUBT_IDS or reach > _MOST_REACH or context_of(base, reach) == NO_CONTEXT:
         return

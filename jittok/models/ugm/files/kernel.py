@@ -1,4 +1,4 @@
-"""The loop over fragments: spans that the cache holds are copied, new ones get their path, odd texts are left."""
+"""The loop over fragments: ids of cached spans are copied, new spans get their path, odd texts are left to Python."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ from jittok.structures.valid import is_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1
 
 SECTION = 512
-"""Bytes of a text that are taken as a whole where a span in them cannot be told alone, or more."""
+"""The least bytes of a text that are encoded as a whole because some span in them cannot be encoded by itself."""
 LONG_SECTION, SHORT_SECTION = 1 << 13, 1 << 7
-"""Most and least bytes of a section of texts whose sum does not begin again with each word."""
+"""The most and the least bytes of a section, for texts whose sum does not start again with each word."""
 SUM_OF_BYTE = 4.0
-"""A byte changes the sum by less than this, in natural text that the model knows."""
+"""A byte changes the sum by less than this in natural text that the model knows."""
 FARTHER = 1.25
-"""How much more than in the section before a byte may change the sum."""
+"""The factor by which a byte may change the sum more than in the section before."""
 DELETE = 0x7F
 
 
 class SpanModel(NamedTuple):
-    """What encoding a span needs."""
+    """The windows that encoding a span needs."""
 
     rewriting: Rewriting
     lattice: Lattice
@@ -72,7 +72,8 @@ class SpanModel(NamedTuple):
 
 @helper
 def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
-    """Ids of a span; of one whose path rounding may change DEFERRED is added, so that it is not kept."""
+    """Ids of a span; the new count or a code. If rounding may change the path, DEFERRED is added to the count, so that
+    the span is not cached."""
     own = model.lattice
     if own.single == 0 and stop - start > AT_ONCE:
         done = encode_in_pieces(model.rewriting, own, text, start, stop, 0.0, False, False, ids, count)
@@ -80,7 +81,7 @@ def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, 
     size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
     if size < 0:
         return size
-    if own.single == 0 or stop - start <= LONGEST_KEPT:  # a longer one is not kept: it has its path at once
+    if own.single == 0 or stop - start <= LONGEST_KEPT:  # a longer one is not cached: find its path in the text at once
         done = best_paths(own, size, 0.0, own.near * characters_of(own.text, size), False, ids, count)
         if done != DOUBTFUL:
             return done
@@ -100,7 +101,7 @@ def _encode_piece(
 
 @helper
 def _encode_soon(model: SpanModel, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
-    """The same for a span of which doubtful paths are kept."""
+    """The same for a short span, whose paths in different contexts are cached (see `doubts`)."""
     own, base, known = model.lattice, 0.0, -1
     if own.single != 0:
         base = sum_here(own, ids, count)
@@ -142,7 +143,7 @@ def _encode_run(
     room: int,
     report: Window,
 ) -> tuple[int, int]:
-    """Several texts at once where none needs a look of its own."""
+    """Encode several texts at once if none of them needs special treatment."""
     if arrays.single != 0 or arrays.tail != 0:
         return k, count
     last = _plain_before(own, text, fragments, k, last)
@@ -155,7 +156,7 @@ def _encode_run(
 
 @helper
 def _plain_before(own: Spans, text: Window, fragments: Fragments, k: int, last: int) -> int:
-    """Where the fragments from k on end that a run may have and that need no look of their own."""
+    """The end of the fragments from k on that can be encoded as one run without special treatment."""
     rewriting, before = own.model.rewriting, get_i64(fragments.starts, k)
     end, other = before + max(own.work.chunk, 64), k
     if k <= get_i64(own.work.run.state, BARRED):
@@ -215,7 +216,7 @@ def _encode_text(
 
 @helper
 def _spans(own: Spans, prefixed: bool, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
-    """Ids of a fragment by its spans, or a code."""
+    """Ids of a fragment by its spans; the new count or a code."""
     if begins_with_mark(own.model.rewriting, window(data), start, stop):
         return WHOLE
     return _spans_of_one(
@@ -226,7 +227,8 @@ def _spans(own: Spans, prefixed: bool, data: U8, start: int, stop: int, ids: Out
 
 @helper
 def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
-    """Ids of a fragment in which a span cannot be told alone: only the words around it are taken as a whole."""
+    """Ids of a fragment in which some span cannot be encoded by itself: only the words around it are encoded as a
+    whole."""
     text, begun = window(data), count
     while start < stop:
         end = section_end(own.model.rewriting, text, start, stop, SECTION, 0)
@@ -235,7 +237,7 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
             done = _spans(own, True, data, start, end, ids, count, report)
         if done == WHOLE:
             done = _whole(own, text, start, end, 0.0, True, window(ids), ids.size, count, report)
-        if done == OUT_OF_ROOM:  # of the section
+        if done == OUT_OF_ROOM:  # for the section
             report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
         if done < 0:
             return done
@@ -247,7 +249,8 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
 def _summed_sections(
     own: Spans, prefixed: bool, data: U8, start: int, stop: int, parts: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
-    """Ids of a text by sentencepiece's model: by spans, and by paths from its sum on where that is reset."""
+    """Ids of a text by a sentencepiece model: by spans, and where sentencepiece resets its sum, by paths from the
+    actual sum."""
     text, out, lattice, begun, size = window(data), window(ids), own.model.lattice, count, LONG_SECTION
     first, of_byte = start, SUM_OF_BYTE
     while start < stop:
@@ -262,7 +265,7 @@ def _summed_sections(
                 found = FARTHER * abs(total_here(lattice) - base) / (end - start)
                 if known:
                     of_byte = max(found, SUM_OF_BYTE)
-                else:  # the sum came too far
+                else:  # the sum became too large
                     of_byte, done = max(found, 2 * of_byte), WHOLE
                     if most > SHORT_SECTION and size > SHORT_SECTION:
                         go_back(lattice, base, count)
@@ -274,7 +277,7 @@ def _summed_sections(
                 continue
             done = _whole(own, text, start, end, base, start == first, out, ids.size, count, report)
             size = LONG_SECTION
-        if done == OUT_OF_ROOM:  # of the section
+        if done == OUT_OF_ROOM:  # for the section
             report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
         if done < 0:
             return done
@@ -284,9 +287,10 @@ def _summed_sections(
 
 @helper
 def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, letters: int) -> int:
-    """Where the words that begin at `start` end, so many bytes of them or more: before a space between others that
-    are ASCII (letters: 0), ASCII letters that stay as they are (1), or such and wide characters that do (2). Such words
-    have nothing to do with one another where runs of spaces are merged, or letters are cut from a space after them."""
+    """The end of a section that begins at `start` and has `size` bytes or more. It is before a space between two
+    printable ASCII characters (letters: 0), between two ASCII letters that are normalized to themselves (1), or between
+    such letters or wide characters (2). Words on both sides are independent there, because runs of spaces are merged or
+    letters are cut from a space after them."""
     end = start + size
     while end + 1 < stop:
         if get_u8(text, end) == SPACE_BYTE:
@@ -305,7 +309,7 @@ def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, 
 
 @helper
 def _stands(own: Rewriting, text: Window, i: int, stop: int, letters: int) -> bool:
-    """Whether a letter that stays as it is begins at i."""
+    """Whether a letter that is normalized to itself begins at i."""
     byte = get_u8(text, i)
     if byte < 0xC2 or letters < 2:
         return _is_plain_letter(own, byte)
@@ -334,7 +338,8 @@ def _whole(
     count: int,
     report: OutI64,
 ) -> int:
-    """Ids of a fragment that cannot be cut, or of words, from the sum `base` on; begins: see `rewrite`."""
+    """Ids of a fragment that cannot be cut, or of some words, with the sum `base` before them; begins: see
+    `rewrite`."""
     if is_malformed(text, start, stop):
         return NOT_UTF8
     model = own.model
@@ -359,7 +364,7 @@ def _whole(
 
 @helper
 def _ends_with_space(model: SpanModel, text: Window, start: int, stop: int) -> bool:
-    """Whether normalized text[start:stop] ends with a space: what is removed is passed over."""
+    """Whether the normalized text[start:stop] ends with a space. Characters that become empty are skipped."""
     own, end = model.rewriting, stop
     while stop > start:
         begin, extends = stop, True

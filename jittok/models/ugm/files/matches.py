@@ -1,7 +1,7 @@
-"""The tokens that begin at some places of a text, found side by side.
+"""Find the tokens that begin at several offsets of a text by interleaved trie walks.
 
-Which token ends where does not depend on sums. A step of a walk through a large trie waits for memory, and where a walk
-ends cannot be foreseen. So the walks from PLACES places take their steps in turns: the processor waits for all at once.
+Which tokens match does not depend on sums. A step through a large trie waits for memory, and the end of a walk is
+unpredictable. So the walks from PLACES offsets take turns, and their cache misses overlap.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from jittok.structures.double_array import BASE, PARENT, ROOT, SCORE, UNIT, VALU
 from jittok.structures.utf8 import lead_length
 
 PLACES = 64
-"""Places whose walks take turns."""
+"""Offsets whose walks are interleaved."""
 DEPTH = 16
-"""Steps of each; one that goes on is left to the caller."""
+"""Steps of each walk; a longer one is left to the caller."""
 MASK, NODE, NEXT, AT, TURN = (k * PLACES for k in range(5))
-"""Where the numbers of place k are: bit r says that a token has r + 1 bytes, bit DEPTH that the walk continues; the
-node that was reached and the one to look at; where the place is; whose turn it is."""
+"""The parts of `found`, indexed by the number k of an offset. MASK: bit r for a token of r + 1 bytes, bit DEPTH if the
+walk continues; NODE: the node reached; NEXT: the node to test; AT: the offset; TURN: the active walks."""
 TOKENS = 5 * PLACES
-"""From here on: the token of r + 1 bytes at place k and the bits of its score, at 2 * (DEPTH * k + r)."""
+"""From here on: the token of r + 1 bytes at the k-th offset and the bits of its score, at 2 * (DEPTH * k + r)."""
 ROOM = TOKENS + 2 * DEPTH * PLACES
 _UNIT_BYTES = 4 * UNIT
 
 
 @helper
 def find_tokens(units: Window, text: Window, found: Window, p: int, until: int, size: int) -> int:
-    """Search for the tokens that begin at the characters from p on, `until` apart, PLACES at most: how many places.
+    """Find the tokens that begin at the characters from offset p up to `until`, at most PLACES; returns their number.
 
-    found: int32[ROOM]. DEPTH bytes after text[:size] are readable: tokens found there are no tokens of the text.
+    found: int32[ROOM]. DEPTH bytes after text[:size] are readable; the caller ignores tokens that end there.
     """
     places, depth, first = 0, 0, get_i32(units, UNIT * ROOT + BASE)
     while places < PLACES and p < until:

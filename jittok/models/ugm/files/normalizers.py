@@ -1,9 +1,9 @@
-"""The normalizer and the splitter of a tokenizer.json as one table of characters, where that says the same.
+"""Compile the normalizer and the splitter of a tokenizer.json to one table of characters, where that is possible.
 
-Every step that looks at one character at a time is run at once on all characters that any step may change. So the table
-holds what the plain reference makes of each. What depends on neighbors is one of three things. Keys of several
-characters are next to the table. White space becomes one space before a word. A text with an odd character is
-left to the plain reference.
+All steps on single characters are run once, with the reference's code, on all characters that some step may change; the
+table holds the results. Everything that depends on neighbors is one of three cases: keys of several characters are
+stored next to the table; white space becomes one space before a word; and texts with an odd character are left to the
+reference.
 """
 
 from __future__ import annotations
@@ -60,36 +60,36 @@ WORDS = Metaspace(SPACE_MARK, ALWAYS, True)
 BY_SPACES, BY_WHITE_SPACE = (WORDS,), (CutClass("whitespace", REMOVED), WORDS)
 RUNS = Pattern(" {2,}")
 LINE_BREAK = "\r\n"
-"""The one grapheme cluster of ASCII characters."""
+"""The only grapheme cluster of several ASCII characters."""
 JAMO = (*range(0x1100, 0x1200), *range(0xA960, 0xA980), *range(0xD7B0, 0xD800))
-"""What joins Hangul characters to others."""
+"""The jamo, which may join Hangul characters to one cluster."""
 
 
 _ANY = Clusters(np.zeros(0, np.uint8))
 
 
 class Steps(NamedTuple):
-    """What a file's normalizer and splitter do."""
+    """The compiled normalizer and splitter of a file."""
 
     table: CharacterTable
     kinds: U8
-    keys: Keys  # all that is changed, for the rules about cuts
-    tail: bool  # a space at the end of a text is a word
+    keys: Keys  # all texts that are changed, for `rules`
+    tail: bool  # a space at the end of a text is a word by itself
 
 
 class _Read(NamedTuple):
-    """Steps by their kinds."""
+    """The steps of a file by their kinds."""
 
-    literals: list[Replace]  # of several characters, before all others
+    literals: list[Replace]  # of several characters; they come before all others
     charsmap: Clusters | None
-    single: list[Map | Compose | Replace]  # of one character each
+    single: list[Map | Compose | Replace]  # on one character at a time
     by_white_space: bool
     tail: bool
     strips_left: bool = False
 
 
 def read_steps(pipeline: Pipeline) -> Steps | None:
-    """The table of a file, None where there is none."""
+    """The table of a file, or None if it has none."""
     read = _read(pipeline)
     if read is None:
         return None
@@ -135,7 +135,8 @@ def read_steps(pipeline: Pipeline) -> Steps | None:
 
 
 def _white_ends(table: dict[int, str], keys: dict[str, str], white: frozenset[str]) -> tuple[set[int], set[int]]:
-    """(white space but the space that normalized texts may hold, characters that become it beside something else)."""
+    """(white space other than U+0020 that normalized texts may contain, characters whose image has such white space
+    next to something else)."""
     images = {**{chr(c): image for c, image in table.items()}, **keys}
     ends = (white - {" "} - {chr(c) for c in table}) | (white & set("".join(images.values())) - {" "})
     blank = "".join(white)
@@ -144,7 +145,7 @@ def _white_ends(table: dict[int, str], keys: dict[str, str], white: frozenset[st
 
 
 def _read(pipeline: Pipeline) -> _Read | None:
-    """The steps by their kinds; None for any that cannot be a table."""
+    """The steps by their kinds, or None if some step cannot be part of a table."""
     if pipeline.split not in (BY_SPACES, BY_WHITE_SPACE):
         return None
     by_white_space = pipeline.split == BY_WHITE_SPACE
@@ -182,25 +183,26 @@ def _read(pipeline: Pipeline) -> _Read | None:
 
 
 def _joins_spaces(step: Normalizer, *contents: str) -> bool:
-    """Whether a step makes one of these of several spaces."""
+    """Whether a step replaces runs of spaces by one of `contents`."""
     return isinstance(step, Replace) and step.pattern == RUNS and step.content in contents
 
 
 def _is_literal(step: Replace, size: int = 0) -> bool:
-    """Whether a step replaces an ASCII text, of so many characters if that is said."""
+    """Whether a step replaces an ASCII text; of `size` characters, unless that is 0."""
     text = step.pattern.text
     return step.pattern.literal and bool(text) and text.isascii() and (len(text) == size or not size)
 
 
 def _done(step: Map | Compose | Replace, text: str) -> str:
-    """What a step makes of a text."""
+    """The result of one step."""
     if isinstance(step, Map):
         return text.translate(mapping(step.name))
     return normal_form(step.form, text) if isinstance(step, Compose) else text.replace(step.pattern.text, step.content)
 
 
 def _images(read: _Read) -> tuple[dict[int, str], set[int]]:
-    """(what the steps of one character make of each that one of them may change, those whose neighbors matter)."""
+    """({character: image} for all characters that some step on single characters may change, those whose neighbors
+    matter)."""
     seen = np.zeros(UNICODE_SIZE, np.bool_)
     for step in read.single:
         seen |= _touched(step)
@@ -221,7 +223,7 @@ def _images(read: _Read) -> tuple[dict[int, str], set[int]]:
 
 
 def _touched(step: Map | Compose | Replace) -> NDArray[np.bool_]:
-    """bool[0x110000]: all characters that a step may change, alone or beside others."""
+    """bool[0x110000]: all characters that a step may change, by themselves or next to others."""
     found = np.zeros(UNICODE_SIZE, np.bool_)
     if isinstance(step, Compose):
         return _meets() | unstable(step.form)
@@ -231,14 +233,14 @@ def _touched(step: Map | Compose | Replace) -> NDArray[np.bool_]:
 
 @cache
 def _meets() -> NDArray[np.bool_]:
-    """bool[0x110000]: characters that NFC may join with, or move past, others."""
+    """bool[0x110000]: characters that NFC may compose with others or reorder."""
     found = class_table() > 0
     found[sorted(seconds())] = True
     return found
 
 
 def _codes(joined: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(code points, number of borders before each)."""
+    """(code points, number of BORDER characters up to each)."""
     codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32).astype(np.int64)
     return codes, np.cumsum(codes == ord(BORDER))
 
@@ -255,7 +257,8 @@ def _beginning(joined: str, points: NDArray[np.int64], wanted: NDArray[np.bool_]
 
 
 def cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
-    """Keys of a character map that clusters of under SHORT_CLUSTER bytes, or characters, may be."""
+    """The keys of a character map that are shorter than SHORT_CLUSTER bytes, and their images; None if the map is
+    invalid."""
     keys = charsmap_keys(read_charsmap(step.charsmap, source), SHORT_CLUSTER - 1)
     if keys is None:
         return None
@@ -266,14 +269,14 @@ def cluster_keys(step: Clusters, source: str) -> dict[str, str] | None:
 
 
 def _cut(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[str]:
-    """Texts that lie one after the other; UnicodeDecodeError where one is invalid UTF-8."""
+    """Split concatenated texts. UnicodeDecodeError if one is invalid UTF-8."""
     text = data.tobytes()
     return [text[start:stop].decode() for start, stop in pairwise(offsets.tolist())]
 
 
 @cache
 def _cluster_flags() -> NDArray[np.uint8]:
-    """uint8[0x110000]: what characters are to grapheme clusters."""
+    """uint8[0x110000]: flags of characters for grapheme clusters, see `clusters`."""
     flags = np.zeros(UNICODE_SIZE, np.uint8)
     for name, flag in (("extending", EXTENDS), ("cluster_control", CONTROL), ("pictographic", PICTURE),
                         ("cluster_prepend", PREPENDS), ("cluster_hangul", JOINS), ("cluster_consonant", JOINS),
@@ -283,8 +286,8 @@ def _cluster_flags() -> NDArray[np.uint8]:
 
 
 def cluster_table(keys: dict[str, str], same: str) -> tuple[U8, CharacterTable]:
-    """(kinds of bytes, the table) of a character map alone. keys: of `cluster_keys`; same: characters that the table
-    has too, as themselves. These are no keys: the marks after them stay."""
+    """(kinds of bytes, the table) of a character map without other steps. keys: from `cluster_keys`; same: characters
+    that the table maps to themselves. They are no keys, so marks after them stay."""
     single = {text for text in keys if len(text) == 1}
     longer = {text: image for text, image in keys.items() if len(text) > 1 and text[0] not in single}
     found = _steps(
@@ -327,7 +330,7 @@ def _steps(
         frozen(sorted(ends), np.int32),
     )  # fmt: skip
     rows = {**{chr(c): table[c] for c in points}, **keys, **{2 * chr(c): chr(c) for c in near}}
-    if "\r" in single and not table[ord("\r")] == table.get(ord("\n")) == " ":  # else these spaces are merged anyway
+    if "\r" in single and not table[ord("\r")] == table.get(ord("\n")) == " ":  # else merged anyway
         rows[LINE_BREAK] = table[ord("\r")]
     texts, offsets = packed_texts(rows)
     images, bounds = packed_texts(rows.values())
@@ -335,5 +338,5 @@ def _steps(
 
 
 def _filled(texts: NDArray[np.uint8]) -> U8:
-    """Never empty."""
+    """The texts and one more byte, so that the array is never empty."""
     return frozen(np.append(texts, np.uint8(0)), np.uint8)

@@ -1,8 +1,8 @@
-"""The best path through normalized text, as the file's own library finds it, rounding included.
+"""The best path through normalized text, as the file's own library finds it, including rounding.
 
-Sums begin at the sum that the text has at that place: 0 where a word begins (tokenizer.json) or a text
-(sentencepiece). A span that is looked up is computed from 0 all the same. That is right if at each place of its path
-the best sum is ahead of all others by more than rounding can change, `near`; else `DOUBTFUL` says so.
+Sums start at the actual sum of the text at that offset, which is 0 where a word begins (tokenizer.json) or a text
+(sentencepiece). A span for the cache is always computed from 0. That is correct if at each offset of its path the best
+sum exceeds all others by more than rounding can change (`near`); otherwise the result is DOUBTFUL.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 
 DOUBTFUL = -103
-"""Rounding might decide; apart from the codes of `jittok.fragments`."""
+"""Code: rounding may change the path. Different from the codes of `jittok.fragments`."""
 EXACT = -1.0
-"""`near` where sums begin as they should."""
+"""`near` for sums that start at the actual sum of the text."""
 SUMS_KEPT = 1 << 14
-"""Places whose sums are kept together."""
+"""Offsets whose sums are kept at a time."""
 LARGE = 1 << 20
-"""Numbers of a trie that is in no near cache: 4 MB."""
+"""The size of a trie (in int32, 4 MB) that does not fit into the near caches."""
 MOST_CHARACTER = 4
 MOST_OF_SPAN = float(2**12)
-"""Sums of a span that is looked up."""
+"""The largest sum of a span for the cache."""
 RESET = 1e5
-"""Where the best sum at a place is further from 0, sentencepiece makes it 0 and subtracts it from all that wait."""
+"""If the best sum at an offset is further from 0, sentencepiece resets it to 0 and subtracts it from all later ones."""
 _32, _PLACE, _NEAR = np.uint64(32), np.uint64(0x7FFFFFFF), np.uint64(0x80000000)
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 class Lattice(NamedTuple):
-    """Windows onto what finding a path needs."""
+    """The arrays that finding a path reads and writes, as windows."""
 
     units: Window
     scores: Window
     steps: Window
     begins: Window
     byte_ids: Window
-    bytes: int  # whether unknown characters become bytes
+    bytes: int  # whether unknown characters become byte tokens
     literal: int
     unk_id: int
     unk_score: float
@@ -77,9 +77,9 @@ class Lattice(NamedTuple):
     doubts: Window
     doubt_ids: Window
     found: Window
-    large: int  # whether walks through the trie wait for memory
+    large: int  # whether trie walks are interleaved, see LARGE
     long: LongWindow
-    long_at: Window  # what long tokens begin at each place of `text`
+    long_at: Window  # which long tokens begin at each offset of `text`
 
 
 @helper
@@ -115,7 +115,7 @@ def open_lattice(arrays: Arrays, work: Work) -> Lattice:
 
 @helper
 def best_paths(own: Lattice, size: int, base: float, near: float, whole: bool, ids: Window, count: int) -> int:
-    """Ids of own.text[:size], each word alone in a tokenizer.json; the new count, DOUBTFUL or WHOLE."""
+    """Ids of own.text[:size], for a tokenizer.json word by word; the new count, DOUBTFUL or WHOLE."""
     begin = 0
     while begin < size:
         end = size
@@ -139,7 +139,8 @@ def best_paths(own: Lattice, size: int, base: float, near: float, whole: bool, i
 
 @helper
 def _find_path(own: Lattice, first: int, size: int, base: float, near: float) -> float:
-    """Fill the arcs of text[first:size]; the sum at its end. Sums are kept of places that are still reached."""
+    """Fill the arcs of text[first:size]; returns the sum at its end. Only the sums that tokens can still reach are
+    kept."""
     begin, known_to, p = first, first, first
     put_f64(own.sums, 0, base)
     know_long(own, first, size)
@@ -150,7 +151,7 @@ def _find_path(own: Lattice, first: int, size: int, base: float, near: float) ->
             put_f64(own.sums, k - begin, LOWEST)
         known_to = reach
         p = walk(own, size, begin, p, until, near)
-        for k in range(p, known_to + 1):  # little, or the end
+        for k in range(p, known_to + 1):  # few, or the last round
             put_f64(own.sums, k - p, get_f64(own.sums, k - begin))
         begin = p
     return get_f64(own.sums, 0)
@@ -163,7 +164,7 @@ def _rounded(own: Lattice, total: float) -> float:
 
 @helper
 def walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -> int:
-    """Go on from the places p .. until - 1; the place after. sums[0] is that of the place `begin`."""
+    """Extend paths from the offsets p .. until - 1; the next offset. sums[0] is the sum at offset `begin`."""
     while p < until:
         if own.long.count != 0 and size - p > LONG:
             p = _step_apart(own, size, begin, p, near)
@@ -177,7 +178,7 @@ def walk(own: Lattice, size: int, begin: int, p: int, until: int, near: float) -
 
 @helper
 def _step(own: Lattice, size: int, begin: int, p: int, near: float) -> int:
-    """Go on from place p; the next place."""
+    """Extend paths from offset p; the next offset."""
     after, here = min(p + lead_length(get_u8(own.text, p)), size), _sum_at(own, size, begin, p)
     known = _longer(own, size, begin, p, here, ROOT, p, after, near)
     if not known:
@@ -187,14 +188,14 @@ def _step(own: Lattice, size: int, begin: int, p: int, near: float) -> int:
 
 @helper
 def know_long(own: Lattice, first: int, size: int) -> None:
-    """Find what long tokens begin at the places of text[first:size]; `walk` goes by that."""
+    """Find the long tokens that begin at each offset of text[first:size], for `walk`."""
     if own.long.count != 0 and size - first > LONG:
         find_long(own.long, own.text, first, size, own.long_at, first)
 
 
 @helper
 def _step_apart(own: Lattice, size: int, begin: int, p: int, near: float) -> int:
-    """The same as `_step` where long tokens are known: the walk ends after LONG bytes."""
+    """The same as `_step` with long tokens from `know_long`: the walk ends after LONG bytes."""
     after, here = min(p + lead_length(get_u8(own.text, p)), size), _sum_at(own, size, begin, p)
     known, node = _longer(own, p + LONG, begin, p, here, ROOT, p, after, near), get_i32(own.long_at, p)
     while node != NONE:
@@ -209,7 +210,7 @@ def _step_apart(own: Lattice, size: int, begin: int, p: int, near: float) -> int
 
 @helper
 def _step_found(own: Lattice, size: int, begin: int, p: int, k: int, near: float) -> int:
-    """The same from the k-th place that `find_tokens` was asked for."""
+    """The same with the tokens that `find_tokens` has found at its k-th offset."""
     after, here = min(p + lead_length(get_u8(own.text, p)), size), _sum_at(own, size, begin, p)
     ways = get_i32(own.found, MASK + k)
     if size - p < DEPTH:
@@ -232,7 +233,7 @@ def _step_found(own: Lattice, size: int, begin: int, p: int, k: int, near: float
 
 @helper
 def _sum_at(own: Lattice, size: int, begin: int, p: int) -> float:
-    """The best sum at p, which sentencepiece may make 0."""
+    """The best sum at p, after sentencepiece's reset (see RESET)."""
     here = get_f64(own.sums, p - begin)
     if own.single != 0 and abs(here) > RESET:
         for k in range(p + 1, min(p + own.longest, size) + 1):
@@ -244,7 +245,7 @@ def _sum_at(own: Lattice, size: int, begin: int, p: int) -> float:
 
 @helper
 def _score(own: Lattice, token: int, bits: int) -> float:
-    """The score of a token; bits: of it as a float, which it is in sentencepiece's models."""
+    """The score of a token. bits: the score as a float, which sentencepiece models use."""
     return np.float64(np.int32(bits).view(np.float32)) if own.single != 0 else get_f64(own.scores, token + 1)
 
 
@@ -252,7 +253,8 @@ def _score(own: Lattice, token: int, bits: int) -> float:
 def _longer(
     own: Lattice, size: int, begin: int, p: int, here: float, node: int, end: int, after: int, near: float
 ) -> bool:
-    """The tokens from p on that end after `end`, where a walk has reached a node; whether one ends at `after`."""
+    """Extend paths by the tokens from p on that end after `end`, where a walk has reached `node`; whether one ends at
+    `after`."""
     known = False
     while end < size:
         place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(own.text, end)
@@ -270,7 +272,7 @@ def _longer(
 
 @helper
 def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: float, near: float) -> None:
-    """Only a strictly larger sum wins, so of equal ones the first stays."""
+    """Record an arc if its sum is strictly higher: of equal sums the first stays. Mark arcs whose sums are near."""
     old = get_f64(own.sums, end - begin)
     mark = _NEAR if abs(total - old) <= near else _NONE
     if total > old:
@@ -282,7 +284,7 @@ def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: fl
 
 @helper
 def is_unknown(own: Lattice, token: int) -> bool:
-    """Whether a token is the unknown one, or its own text."""
+    """Whether a token is the unknown one: for an unknown character, or for its own text in the input."""
     return token == own.unk_id or token == own.literal  # noqa: PLR1714  kernels have no tuples to look in
 
 
@@ -293,7 +295,8 @@ def _unknown_before(own: Lattice, start: int, first: int, joined: bool) -> bool:
 
 @helper
 def _in_bytes(own: Lattice, token: int, start: int, behind: bool, first: int, joined: bool) -> bool:
-    """Whether a step of a path becomes bytes: not the unknown token's own text alone. after: the next is unknown."""
+    """Whether a token of the path becomes byte tokens. The unknown token's own text does not, unless an unknown
+    character is next to it. behind: the next token is unknown."""
     if own.bytes == 0 or not is_unknown(own, token):
         return False
     return token != own.literal or behind or _unknown_before(own, start, first, joined)
@@ -301,8 +304,8 @@ def _in_bytes(own: Lattice, token: int, start: int, behind: bool, first: int, jo
 
 @helper
 def write_path(own: Lattice, first: int, size: int, whole: bool, joined: bool, ids: Window, count: int) -> int:
-    """Ids of the path that the arcs tell, from the last one; they are counted first. joined: an unknown token is in
-    front, and one at the beginning belongs to it."""
+    """Write the ids of the best path, which is followed from its end: once to count them, once to write. joined: an
+    unknown token is before the path, and one at its beginning belongs to it."""
     found, end, behind = 0, size, False
     while end > first:
         arc = get_u64(own.arcs, end)
@@ -310,7 +313,7 @@ def write_path(own: Lattice, first: int, size: int, whole: bool, joined: bool, i
         if arc & _NEAR != _NONE:
             return DOUBTFUL
         if token == own.literal and not whole:
-            return WHOLE  # what is unknown beside it may lie in another span
+            return WHOLE  # an unknown character next to it may be in another span
         unknown = is_unknown(own, token)
         if _in_bytes(own, token, start, behind, first, joined):
             found += _size_in_bytes(own, start, end)
@@ -345,7 +348,7 @@ def _size_in_bytes(own: Lattice, start: int, end: int) -> int:
 
 @helper
 def _put_bytes(own: Lattice, start: int, end: int, ids: Window, at: int) -> None:
-    """Ids of the bytes of text[start:end]."""
+    """Write the ids of the bytes of text[start:end]."""
     for i in range(start, end):
         byte = get_u8(own.text, i)
         if byte == SPACE_BYTE:
@@ -358,12 +361,12 @@ def _put_bytes(own: Lattice, start: int, end: int, ids: Window, at: int) -> None
             at += 1
 
 
-# ---- sums of what has been written
+# ---- sums of the ids written so far
 
 
 @helper
 def sum_here(own: Lattice, ids: Window, count: int) -> float:
-    """The sum that a text has after ids[:count]; NaN where that cannot be told."""
+    """The sum of the text after ids[:count]; NaN if ids do not determine it."""
     return settle(own, ids, count) if own.single != 0 else _sum_of_word(own, ids, count)
 
 
@@ -384,13 +387,13 @@ def _sum_of_word(own: Lattice, ids: Window, count: int) -> float:
 
 @helper
 def begin_text(own: Lattice, count: int) -> None:
-    """A text begins whose first id goes to place `count`."""
+    """Begin a text, whose first id is written to ids[count]."""
     go_back(own, 0.0, count)
 
 
 @helper
 def go_back(own: Lattice, total: float, count: int) -> None:
-    """The ids after ids[:count], where the sum is `total`, are found again."""
+    """Discard the ids after ids[:count], where the sum is `total`."""
     put_f64(own.state, SUM, total)
     put_f64(own.state, LARGEST, abs(total))
     put_i64(own.places, SETTLED, count)
@@ -398,14 +401,14 @@ def go_back(own: Lattice, total: float, count: int) -> None:
 
 @helper
 def total_here(own: Lattice) -> float:
-    """The sum of what has been settled."""
+    """The sum of the settled ids."""
     return get_f64(own.state, SUM)
 
 
 @helper
 def settle(own: Lattice, ids: Window, count: int) -> float:
-    """The sum of sentencepiece's model after ids[:count], added as it adds; NaN when it has been too large."""
-    # the sum of two floats is the same by doubles, but that takes three times as long, and each waits for the last
+    """The sum after ids[:count], added as sentencepiece adds; NaN if it was too large on the way."""
+    # adding as doubles and rounding gives the same floats, but takes three times as long in this serial chain
     total, largest = np.float32(get_f64(own.state, SUM)), np.float32(get_f64(own.state, LARGEST))
     for k in range(get_i64(own.places, SETTLED), count):
         total = np.float32(total + np.float32(get_f64(own.steps, get_i32(ids, k))))
@@ -418,7 +421,7 @@ def settle(own: Lattice, ids: Window, count: int) -> float:
 
 @helper
 def join_unknown(own: Lattice, ids: Window, begin: int, count: int) -> int:
-    """Neighbouring unknown ids of ids[begin:count] as one; the new count."""
+    """Join runs of unknown ids in ids[begin:count]; the new count."""
     at, before = begin, -1
     for k in range(begin, count):
         token = get_i32(ids, k)

@@ -1,7 +1,7 @@
-"""Long texts a piece at a time: what all best ways so far come through is written, and its memory is free again.
+"""Encode long texts in chunks: the part that all best paths so far have in common is written, and its memory is reused.
 
-The sums and arcs of places that are not decided yet stay as they are and move to the front with their text. So nothing
-is computed twice, and sums round as they do in `paths`, also where sentencepiece begins them again.
+The sums and arcs of offsets that are not decided yet are kept and moved to the front with their text. So nothing is
+computed twice, and sums round as in `paths`, also where sentencepiece resets them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from jittok.piece_cache.span_loop import WHOLE
 from jittok.unicode.characters import SPACE_BYTE
 
 AT_ONCE = 1 << 15
-"""Bytes of a text up to which it is rewritten as a whole, and of a piece at first."""
+"""Up to this many bytes, a text is rewritten as a whole; also the size of the first chunk."""
 MOST_PLACES = 1 << 30
-"""Places that `common_place` can tell apart."""
+"""The most offsets that `common_place` can handle."""
 UNDECIDED = -104
-"""Too many places wait for a decision; apart from the codes of `jittok.fragments`."""
+"""Code: too many offsets are undecided. Different from the codes of `jittok.fragments`."""
 _32 = np.uint64(32)
 _PLACE = np.uint64(0x7FFFFFFF)
 
@@ -43,13 +43,13 @@ def encode_in_pieces(
     rewriting: Rewriting, own: Lattice, text: Window, start: int, stop: int, base: float, whole: bool, begins: bool,
     ids: Window, count: int,
 ) -> int:  # fmt: skip
-    """Ids of text[start:stop], well-formed, for which there is room: a fragment, or a part of one, from the sum `base`
-    before it on; else (`whole` is off) a span, whose sum the ids before it tell. begins: as for `rewrite`.
-    The new count or a code: WHOLE as `best_paths` has it, OUT_OF_WORK, UNDECIDED, and those of `rewrite`.
+    """Ids of text[start:stop], which is valid UTF-8; `ids` has the capacity for them. With `whole` it is a fragment or
+    a part of one, and `base` is the sum before it; else it is a span, whose sum follows from the ids before it.
+    begins: as for `rewrite`. The new count or a code: WHOLE as for `best_paths`, OUT_OF_WORK, UNDECIDED, and those of
+    `rewrite`.
 
-    own.text has a piece: the word that the last decided place is in, from that place on, and what is after it.
-    own.sums[0] is that of place `begin`; sums are known up to place `known_to`, and the tokens from all places before
-    `p`.
+    own.text is the current chunk: the text from the last decided offset on. own.sums[0] is the sum at offset `begin`;
+    sums are known up to offset `known_to`, and all tokens that begin before `p` were tried.
     """
     at, state = open_text(rewriting, whole, begins)
     i, limit, most, last, unread = start, min(AT_ONCE, rewriting.room), min(rewriting.room, MOST_PLACES), False, True
@@ -80,18 +80,18 @@ def encode_in_pieces(
                 count = write_path(own, done, decided, whole, joined, ids, count)
                 if count < 0:
                     return count
-                if whole and own.single != 0:  # their sums are not asked for any more
+                if whole and own.single != 0:  # nothing needs the sums of single unknown ids any more
                     count = join_unknown(own, ids, max(begun, written - 1), count)
                 joined = not closed and is_unknown(own, np.int64(get_u64(own.arcs, decided) >> _32))
                 done = decided
             if not closed:
                 break
-            if own.single == 0:  # the sum of a word begins with it
+            if own.single == 0:  # sums start again with each word
                 put_f64(own.sums, 0, 0.0)
         _move(own, done, at, known_to)
         begin, p, known_to, at = begin - done, p - done, known_to - done, at - done
         if 2 * at > limit - STEP and not last:
-            # so that no byte is moved more often than there are pieces
+            # little was decided: double the chunk, so that bytes are not moved again and again
             if limit == most:
                 return OUT_OF_WORK if most == rewriting.room else UNDECIDED
             limit = min(2 * limit, most)
@@ -102,7 +102,7 @@ def encode_in_pieces(
 
 @helper
 def _word_end(own: Lattice, begin: int, p: int, size: int) -> int:
-    """Where the word ends that begins at a place and has no space up to p; sentencepiece's texts are one word."""
+    """The end of the word that begins at `begin` and has no space up to p. A sentencepiece model's text is one word."""
     if own.single != 0:
         return size
     end = max(begin + 1, p)
@@ -113,8 +113,8 @@ def _word_end(own: Lattice, begin: int, p: int, size: int) -> int:
 
 @helper
 def _go_on(own: Lattice, begin: int, p: int, known_to: int, end: int, closed: bool) -> tuple[int, int, int, int]:
-    """Fill the arcs up to `end`, where the text of a word ends (`closed`), or is not known any further: (the last place
-    that is decided, or 0; begin, p, known_to)."""
+    """Fill the arcs up to `end`, where the word ends (`closed`) or the known text does; (the last decided offset or 0,
+    begin, p, known_to)."""
     decided, stop = 0, end if closed else end - own.longest
     know_long(own, p, end)
     while p < stop:
@@ -126,10 +126,10 @@ def _go_on(own: Lattice, begin: int, p: int, known_to: int, end: int, closed: bo
         p = walk(own, end, begin, p, until, EXACT)
         if not closed:
             common = common_place(own.sums, own.arcs, begin, p, known_to)
-            # whether the unknown token's own text becomes bytes depends on what is after it
+            # whether the unknown token's own text becomes byte tokens depends on the text after it
             if common > 0 and np.int64(get_u64(own.arcs, common) >> _32) != own.literal:
                 decided = common
-        for k in range(p, known_to + 1):  # little, or the end
+        for k in range(p, known_to + 1):  # few, or the last round
             put_f64(own.sums, k - p, get_f64(own.sums, k - begin))
         begin = p
     return end if closed else decided, begin, p, known_to
@@ -137,7 +137,7 @@ def _go_on(own: Lattice, begin: int, p: int, known_to: int, end: int, closed: bo
 
 @helper
 def _move(own: Lattice, done: int, size: int, known_to: int) -> None:
-    """Take what is after `done` to the front. An arc from before it is on no best way any more."""
+    """Move everything after `done` to the front. An arc that begins before it is on no best path any more."""
     if done > 0:
         for k in range(done, size):
             put_u8(own.text, k - done, get_u8(own.text, k))

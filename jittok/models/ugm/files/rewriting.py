@@ -1,4 +1,4 @@
-"""The bytes that a model sees of a span or a fragment: by a tokenizer.json's table, or by sentencepiece's map."""
+"""Normalize a span or a fragment, by the table of a tokenizer.json or by sentencepiece's character map."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from jittok.unicode.characters import (
 )
 
 ODD_TEXT = -17
-"""A code of the kernel: the plain reference encodes this fragment."""
+"""Kernel code: the reference has to encode this fragment."""
 OUTSIDE, INSIDE = 0, 1
 """State: whether the last byte belongs to a word."""
 STEP = 64
-"""Bytes that a step may write without being asked."""
+"""The most bytes that one step writes before capacity is checked again."""
 SHORT_CLUSTER = 6
-"""Bytes of a grapheme cluster from which on it is not looked up as a whole."""
+"""Grapheme clusters of this many bytes or more are not looked up as a whole."""
 
 
 class Rewriting(NamedTuple):
-    """Windows onto what the steps need."""
+    """The tables and the output of the steps, as windows."""
 
     single: int
     merge: int
@@ -108,11 +108,11 @@ def open_rewriting(arrays: Arrays, work: Work) -> Rewriting:
 def rewrite(
     own: Rewriting, text: Window, first: int, start: int, stop: int, whole: bool, begins: bool
 ) -> tuple[int, int]:
-    """(bytes of normalized text in own.out, the state after); or a code in place of the bytes: WHOLE where they do not
-    fit, or only the whole fragment can tell, and ODD_TEXT.
+    """Normalize text[start:stop] to own.out; (number of bytes, the state after them). In place of the number a code:
+    WHOLE if they do not fit or the result depends on the whole fragment, or ODD_TEXT.
 
-    text[first:stop] is well-formed, of which text[start:stop] is rewritten; whole: it is a fragment or some words of
-    one; begins: the fragment begins with it, and what is before is put there.
+    text[first:stop] is valid UTF-8. whole: it is a fragment or some words of one; begins: the fragment begins here, so
+    a prefix is added.
     """
     at, state = open_text(own, whole, begins)
     i, at, state = rewrite_on(own, text, first, start, stop, at, state, own.room, whole)
@@ -123,10 +123,10 @@ def rewrite(
 
 @helper
 def open_text(own: Rewriting, whole: bool, begins: bool) -> tuple[int, int]:
-    """(bytes in own.out, state) before anything of a fragment, or of a part of one, is rewritten."""
+    """(bytes in own.out, state) before the first step."""
     if not whole or own.prefix == 0:
         return 0, INSIDE
-    if own.merge != 0:  # words begin with their space
+    if own.merge != 0:  # the space before a word is written with the word
         return 0, OUTSIDE
     if not begins:
         return 0, INSIDE
@@ -138,8 +138,8 @@ def open_text(own: Rewriting, whole: bool, begins: bool) -> tuple[int, int]:
 def rewrite_on(
     own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int, limit: int, whole: bool
 ) -> tuple[int, int, int]:
-    """The normalized bytes of text[i:stop] to own.out[at:], as many as fit below `limit`, or a few more: (place in the
-    text or a code, how many there are, state after them)."""
+    """Normalize text[i:stop] to own.out[at:] until `limit` is nearly reached; (offset in the text or a code, number of
+    bytes in own.out, state after them)."""
     while i < stop and at + STEP <= limit:
         byte = get_u8(text, i)
         kind = get_u8(own.kinds, byte)
@@ -157,7 +157,7 @@ def rewrite_on(
 
 @helper
 def without_end(own: Rewriting, at: int) -> int:
-    """How many of `at` bytes are left when U+2581 that a fragment itself ends with is gone."""
+    """The number of bytes after sentencepiece has removed U+2581 from the end of a fragment."""
     while own.single != 0 and own.merge != 0 and at > 0 and get_u8(own.out, at - 1) == SPACE_BYTE:
         at -= 1
     return at
@@ -165,7 +165,7 @@ def without_end(own: Rewriting, at: int) -> int:
 
 @helper
 def put(own: Rewriting, byte: int, at: int, state: int) -> tuple[int, int]:
-    """One normalized byte, and the space that belongs before it; (place after, state)."""
+    """Write one normalized byte, and the space that belongs before it; (offset after it, state)."""
     if own.merge != 0:
         if byte == SPACE_BYTE:
             return at, OUTSIDE
@@ -178,7 +178,7 @@ def put(own: Rewriting, byte: int, at: int, state: int) -> tuple[int, int]:
 
 @helper
 def _put_all(own: Rewriting, text: Window, start: int, stop: int, at: int, state: int) -> tuple[int, int]:
-    """text[start:stop]; (WHOLE, state) where it does not fit."""
+    """Write text[start:stop] by `put`; (offset after it, state), or (WHOLE, state) if it does not fit."""
     while start < stop:
         if at + STEP > own.room:
             return WHOLE, state
@@ -204,7 +204,8 @@ def _is_mark(text: Window, i: int, size: int) -> bool:
 def _mapped_step(
     own: Rewriting, text: Window, i: int, stop: int, at: int, state: int, whole: bool
 ) -> tuple[int, int, int]:
-    """A user-defined piece, the longest key of the map, or a character: (place after or a code, at, state)."""
+    """Normalize a user-defined piece, the longest key of the map or a character; (offset after it or a code, at,
+    state)."""
     byte = get_u8(text, i)
     if get_u8(own.kinds, byte) & BEGINS_USER:
         end = user_path(own.user, text, i, stop)[1]
@@ -228,14 +229,14 @@ def _mapped_step(
 
 @helper
 def _copied(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int, whole: bool) -> tuple[int, int, int]:
-    """A character as it is, and U+2581 as a space: (place after, at or WHOLE, state)."""
+    """Copy a character, or a space for U+2581; (offset after it, at or WHOLE, state)."""
     byte = get_u8(text, i)
     size = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
     if not _is_mark(text, i, size):
         at, state = _put_all(own, text, i, min(i + size, stop), at, state)
         return i + size, at, state
     if at + STEP > own.room or (own.merge != 0 and not whole):
-        return i, WHOLE, state  # one at the end of a text goes
+        return i, WHOLE, state  # U+2581 at the end of a text is removed
     if own.merge != 0 and state == OUTSIDE:
         put_u8(own.out, at, SPACE_BYTE)
         at += 1
@@ -248,22 +249,21 @@ def _copied(own: Rewriting, text: Window, i: int, stop: int, at: int, state: int
 
 @helper
 def does_extend(own: Rewriting, text: Window, i: int) -> bool:
-    """Whether the character at i belongs to the grapheme cluster of what is before it."""
+    """Whether the character at i extends the grapheme cluster before it."""
     _, _, flags = character_at(own, text, i)
     return flags & EXTENDS != 0
 
 
 @helper
 def ends_line(text: Window, start: int, i: int) -> bool:
-    """Whether text[i] is the line feed of CR LF, the one cluster of ASCII characters."""
+    """Whether text[i] is the line feed of CR LF, the only cluster of several ASCII characters."""
     return i > start and get_u8(text, i) == NEWLINE and get_u8(text, i - 1) == CARRIAGE_RETURN
 
 
 @helper
 def begins_with_mark(own: Rewriting, text: Window, start: int, stop: int) -> bool:
-    """Whether text[start:stop] begins with a character that would belong to the grapheme cluster of a space before.
-
-    The text need not be well-formed: what is no character is no mark."""
+    """Whether text[start:stop] begins with a character that would extend the grapheme cluster of a space before it.
+    Invalid UTF-8 is allowed and is no such character."""
     if own.clusters == 0 or start >= stop or get_u8(text, start) < 0xC2:
         return False
     byte = get_u8(text, start)
@@ -275,7 +275,7 @@ def begins_with_mark(own: Rewriting, text: Window, start: int, stop: int) -> boo
 
 @helper
 def text_end(own: Rewriting, text: Window, start: int, stop: int) -> int:
-    """Where a text ends without the white space that the file strips. The text need not be well-formed."""
+    """The end of a text without the white space that the file strips. Invalid UTF-8 is allowed."""
     if own.ends_size == 0 or not may_end_white(own, text, start, stop):
         return stop
     while stop > start:
@@ -304,7 +304,7 @@ def text_end(own: Rewriting, text: Window, start: int, stop: int) -> int:
 
 @helper
 def may_end_white(own: Rewriting, text: Window, start: int, stop: int) -> bool:
-    """Whether a text may end with white space that the file strips, as a look at its last characters shows."""
+    """Whether a text may end with white space that the file strips, judged by its last characters."""
     while stop > start:
         begin = character_before(text, start, stop)
         if not is_placed(text, begin, stop):
@@ -330,8 +330,8 @@ def _is_end(own: Rewriting, c: int) -> bool:
 def table_step(
     own: Rewriting, text: Window, first: int, i: int, stop: int, at: int, state: int
 ) -> tuple[int, int, int]:
-    """A key, a grapheme cluster or a character: (place after or a code, at, state). A longer cluster, from `first` on,
-    that holds this one is mapped character by character."""
+    """Normalize a key, a grapheme cluster or a character; (offset after it or a code, at, state). If it is part of a
+    longer cluster (the text begins at `first`), that is normalized character by character."""
     c, size, flags = character_at(own, text, i)
     if flags & ODD:
         return ODD_TEXT, at, state
@@ -369,7 +369,7 @@ def table_step(
 
 @helper
 def _key(own: Rewriting, text: Window, i: int, stop: int) -> tuple[int, int]:
-    """(bytes, row) of the shortest key of several characters that text[i:stop] begins with; (0, 0) for none."""
+    """(length, row) of the shortest key of several characters that matches at text[i:stop]; (0, 0) for none."""
     node, start = ROOT, i
     while i < stop:
         place = get_i32(own.keys, UNIT * node + BASE) ^ get_u8(text, i)
@@ -392,9 +392,9 @@ def _put_key(own: Rewriting, row: int, at: int, state: int) -> tuple[int, int]:
 def _put_character(
     own: Rewriting, text: Window, i: int, c: int, size: int, flags: int, at: int, state: int
 ) -> tuple[int, int]:
-    """What becomes of one character."""
+    """Write the normal form of one character; (offset after it or WHOLE, state)."""
     if flags & MAPPED == 0:
-        if c == SPACE_MARK_CODE:  # begins a word as a space does, but is not dropped
+        if c == SPACE_MARK_CODE:  # begins a word like a space, but is never dropped
             put_u8(own.out, at, SPACE_BYTE)
             return at + 1, INSIDE
         return _put_all(own, text, i, i + size, at, state)
