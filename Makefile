@@ -42,7 +42,7 @@ test-notebooks: .venv/test  ## the notebooks alone, as a kernel runs them
 
 # Most rooms between a text and its ids (models, normalize and align take longer), and how the package hangs together:
 # 105 s on one busy core.
-QUICK := tests/raw tests/structures tests/merging tests/special tests/decode tests/piece_cache tests/pretokenize tests/rows \
+QUICK := tests/raw tests/structures tests/merging tests/special tests/decode tests/pretoken_cache tests/pretokenize tests/rows \
 	tests/inputs tests/encode tests/law/test_layout.py tests/test_tokenizer.py tests/test_public.py tests/test_packages.py
 test-fast: .venv/test  ## two minutes, for one at work: no processes, no recorded sets, few examples: make test-fast FAST=tests/models/test_bpe.py
 	$(call TIMED,HYPOTHESIS_PROFILE=slow $(PYTEST) -m 'not process and not slow and not recorded_elsewhere' $(or $(FAST),$(QUICK)))

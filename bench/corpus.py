@@ -24,9 +24,9 @@ import fsspec
 
 import jittok
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.engines import raw_ranges
-from jittok.corpus.hashing import InputHasher
+from jittok.corpus.input_hashes import InputHasher
+from jittok.corpus.range_encoder import RangeEncoder
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import find_sources
 from jittok.corpus.state import State

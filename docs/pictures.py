@@ -24,8 +24,8 @@ TABLES = DOCS / "internals" / "bpe.md"
 BEGIN, END = "<!-- pictures: docs/pictures.py writes what follows -->\n", "<!-- end of pictures -->\n"
 _CELL = 11
 SEEDS = (
-    "3. Cache, then seeds (`jittok/models/bpe/seeds.py`). Neither has the word: it is new to the cache, and it is "
-    "no token. A word that is a token has a seed, as ' Lo' does:"
+    "3. Cache, then seeds (`jittok/models/bpe/single_token_words.py`). Neither has the word: it is new to the cache, "
+    "and it is no token. A word that is a token has a seed, as ' Lo' does:"
 )
 MERGES = "4. Merge, lowest rank first (`jittok/merging/queue.py`). The pair table is asked for each pair of neighbours:"
 TRIE = (
@@ -140,12 +140,12 @@ def pictures() -> str:
     blocks = [
         ("1. Splitter (`jittok/pretokenize/`). The text is one word. The pattern of `gpt-2` cuts it out:", cut),
         (
-            "2. Record (`jittok/piece_cache/records.py`). The loop over pieces gets a key and a place in the cache:",
+            "2. Record (`jittok/pretoken_cache/records.py`). The loop over pieces gets a key and a place in the cache:",
             key,
         ),
         (SEEDS, seed),
         (MERGES, f"{pair}\n\n{_steps(tok)}"),
-        (f"5. Ids {ids}. The cache (`jittok/piece_cache/tables.py`) keeps them for the next time:", kept),
+        (f"5. Ids {ids}. The cache (`jittok/pretoken_cache/tables.py`) keeps them for the next time:", kept),
         (TRIE, _trie(tok)),
     ]
     parts = [f"{_wrapped(head)}\n\n```text\n{body}\n```\n" for head, body in blocks]

@@ -116,10 +116,10 @@ class UnsupportedVocab(JittokError, ValueError):
     def __init__(self, file: str, key: str, found: object, expected: str) -> None:
         self._given = file, key, found, expected
         where = f"{file}: {key}" if file else key
-        place, right = _place_in_python(where), in_python(expected)
-        super().__init__(f"{place}: found {_clip(found)}, expected {right}")
+        location, right = _place_in_python(where), in_python(expected)
+        super().__init__(f"{location}: found {_clip(found)}, expected {right}")
         self.on_command_line = f"{where}: found {_clip(found)}, expected {expected}"
-        self.file, self.key, self.found, self.expected = file, key if file else place, found, right
+        self.file, self.key, self.found, self.expected = file, key if file else location, found, right
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._given
@@ -163,10 +163,10 @@ class CorpusError(JittokError, ValueError):
 
     def __init__(self, where: str, found: object, expected: str) -> None:
         self._given = where, found, expected
-        place, right = _place_in_python(where), in_python(expected)
-        super().__init__(f"{place}: found {_clip(found)}, expected {right}")
+        location, right = _place_in_python(where), in_python(expected)
+        super().__init__(f"{location}: found {_clip(found)}, expected {right}")
         self.on_command_line = f"{where}: found {_clip(found)}, expected {expected}"
-        self.where, self.found, self.expected = place, found, right
+        self.where, self.found, self.expected = location, found, right
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._given

@@ -36,7 +36,7 @@ FRAGMENT, OFFSET, NEED, FOUND = 0, 1, 2, 3
 """Places in report: int64[4]: the fragment that failed, the place in `data`, how much is needed, what was found."""
 REPORT_SIZE = 4
 
-OUT_OF_ROOM = -1
+OUT_OF_CAPACITY = -1
 """`ids` is full: report[NEED] more ids are certainly enough for the fragment."""
 OUT_OF_WORK = -2
 """`Work` is too small: report[NEED] is the `longest` to make it for."""

@@ -1,8 +1,8 @@
 """Where a Tokenizer comes from: a file, bytes, the package, a pickle. What was compiled before is taken from disk.
 
-What is kept there is found by the name of a content (`compiled.name_of`). A file that was hashed before is known by its
-path and times. Else it is opened and read once, and the bytes that were hashed are those that are parsed: what is kept
-under a name is never made of other bytes, whatever others do with the file meanwhile.
+What is kept there is found by the name of a content (`vocab_cache.name_of`). A file that was hashed before is known
+by its path and times. Else it is opened and read once, and the bytes that were hashed are those that are parsed: what
+is kept under a name is never made of other bytes, whatever others do with the file meanwhile.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from jittok._jit import WouldCompile, at_hand_only, on_compile, patiently
-from jittok.compiled import folder, keep, known_name, name_of, recall, remember
+from jittok._jit import WouldCompile, at_hand_only, on_compile, run_interruptible
 from jittok.digest import blake2b
-from jittok.encode.meanwhile import waits
+from jittok.encode.python_fallback import is_cheap
 from jittok.errors import IN_MEMORY, MalformedVocab, refuse_keywords
 from jittok.pipeline import Pipeline
 from jittok.record import Record
-from jittok.tokenizer import Again, Tokenizer
+from jittok.tokenizer import ReloadRecipe, Tokenizer
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_names, bundled_path, packed_vocab
 from jittok.vocab.releases import NEWEST, release_named
+from jittok.vocab_cache import folder, known_name, load_arrays, name_of, remember, save_arrays
 
 GGUF = b"GGUF"
 READ = "read"
@@ -86,7 +86,7 @@ def load(
             raise ValueError(
                 "llama_cpp, pre: found a file that is no GGUF, or options of such a file, expected a GGUF file"
             )
-        return patiently(_load_file, source, asked, cache=cache, cache_bytes=cache_bytes)
+        return run_interruptible(_load_file, source, asked, cache=cache, cache_bytes=cache_bytes)
     is_file = isinstance(source, str | os.PathLike)
     name = os.fspath(source) if is_file else IN_MEMORY  # type: ignore[arg-type]
 
@@ -97,7 +97,7 @@ def load(
         return _take_gguf(source, cache, llama_cpp, pre)
 
     options: dict[str, Any] = {"cache": cache, "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
-    return patiently(_load, known, name, take, again=_again(name), **options)
+    return run_interruptible(_load, known, name, take, again=_again(name), **options)
 
 
 def _checked_source(source: Any) -> Any:
@@ -330,11 +330,11 @@ def _found_or_read(
     """The same, in the system's words for what fails."""
     key, taken = known(), None
     while True:
-        kept = None if key is None else recall(key, "encoder")
+        kept = None if key is None else load_arrays(key, "encoder")
         parts = None if kept is None else kept.part("vocab")
         if parts is not None:
             return Tokenizer(parts["vocab"]._replace(source=source), key=key, kept=kept, **options)
-        kept = None if key is None else recall(key, READ)
+        kept = None if key is None else load_arrays(key, READ)
         parts = None if kept is None else kept.part("vocab")
         if parts is not None:
             return Tokenizer(parts["vocab"]._replace(source=source), key=key, **options)
@@ -349,13 +349,13 @@ def _found_or_read(
         key = taken[0]()
         tok = Tokenizer(vocab, key=key, **options)
         if key is not None and tok._read_alone:
-            keep(key, READ, {"vocab": vocab._replace(source="")})
+            save_arrays(key, READ, {"vocab": vocab._replace(source="")})
         return tok
 
 
 def _read_at_hand(read: Callable[[], Vocab | Pipeline]) -> Vocab | Pipeline:
     """What `read` gives, without kernels that would have to be compiled for it: reading does without nearly all."""
-    if waits(0):
+    if is_cheap(0):
         try:
             with at_hand_only():
                 return read()
@@ -390,7 +390,7 @@ def bundled(
         return lambda: key, lambda: packed_vocab(packed, llama_cpp=llama_cpp, pre=pre)
 
     options: dict[str, Any] = {"again": _Bundle(name), "cache_bytes": cache_bytes, "llama_cpp": llama_cpp, "pre": pre}
-    return patiently(_load, known, f"bundled vocabulary {name}", take, **options)
+    return run_interruptible(_load, known, f"bundled vocabulary {name}", take, **options)
 
 
 class _Bundle(Record):
@@ -402,7 +402,7 @@ class _Bundle(Record):
         return rebundle, (self.name, {"cache_bytes": tok._options["cache_bytes"], **tok._read_as()})
 
 
-def _again(name: str) -> Again | None:
+def _again(name: str) -> ReloadRecipe | None:
     """How to pickle a tokenizer that came from a file, None for one from memory."""
     return None if name == IN_MEMORY else _reloaded
 

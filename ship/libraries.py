@@ -59,7 +59,7 @@ def optimize(module: Any, machine: Any, entry: str) -> None:
 
 def object_code(level: Level, source: Path, place: Path) -> None:
     """The object file of one kernel; its entry has the kernel's own name."""
-    from jittok._jit.machine import ENTRY
+    from jittok._jit.object_code import ENTRY
 
     machine, module = machine_of(level), llvm.parse_bitcode(source.read_bytes())
     module.triple, module.data_layout = level.triple, str(machine.target_data)
@@ -156,7 +156,7 @@ def facts_of(place: Path, level: Level) -> dict[str, Any]:
 def functions() -> dict[str, str]:
     """name -> code of what is in a library beside the kernels: the builtin that encodes one text."""
     try:
-        from jittok._raw.one_text import CODE, NAME
+        from jittok._raw.encode_builtin import CODE, NAME
     except ModuleNotFoundError:  # a package of few rooms
         return {}
     return {NAME: CODE}

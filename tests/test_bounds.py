@@ -11,7 +11,7 @@ from jittok.compare.result import Comparison, Parting, Side
 from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError
 from jittok.train.counting import How
-from jittok.train.counts import MOST, Counts, summed
+from jittok.train.counts import MOST_COUNT, Counts, summed
 from jittok.train.files import count_files
 
 
@@ -31,15 +31,15 @@ def test_no_more_threads_work_than_there_are_cores(threads):
 
 def test_counts_whose_pairs_do_not_fit_64_bits_are_refused(tmp_path):
     word = b"a" * 1000
-    assert Counts.of({word: MOST // 1000 - 1}).total == MOST // 1000 - 1
+    assert Counts.of({word: MOST_COUNT // 1000 - 1}).total == MOST_COUNT // 1000 - 1
     with pytest.raises(ValueError, match=r"bytes in all occurrences together, expected fewer than"):
-        Counts.of({word: MOST // 1000 + 1000})
+        Counts.of({word: MOST_COUNT // 1000 + 1000})
     with pytest.raises(ValueError, match="together"):
-        Counts(np.frombuffer(word * 2, np.uint8), np.array([0, 1000, 2000]), np.full(2, MOST // 1500))
-    (tmp_path / "words.txt").write_text(f"{MOST // 100}\t{'a' * 1000}\n")
+        Counts(np.frombuffer(word * 2, np.uint8), np.array([0, 1000, 2000]), np.full(2, MOST_COUNT // 1500))
+    (tmp_path / "words.txt").write_text(f"{MOST_COUNT // 100}\t{'a' * 1000}\n")
     with pytest.raises(CorpusError, match="together"):
         Counts.load(tmp_path / "words.txt")
-    half = Counts.of({word: MOST // 1500})
+    half = Counts.of({word: MOST_COUNT // 1500})
     with pytest.raises(CorpusError, match="together"):
         summed([half, half])
     with pytest.raises(CorpusError, match="together"):

@@ -71,7 +71,7 @@ def test_wrong_texts_and_streams_are_told(case, monkeypatch):
     assert case.differs(b"a", False, False)[0] == "text, remove=False unparse=False"
     monkeypatch.undo()
     stream = type(case.tok.stream_decoder())
-    monkeypatch.setattr(stream, "finish", lambda _: "more")
+    monkeypatch.setattr(stream, "flush", lambda _: "more")
     question, answers = case.differs(b"a", False, False)
     assert question == "text, remove=False unparse=False"
     assert answers["stream"] != answers["reference"] == answers["kernel"]
@@ -95,7 +95,7 @@ def test_a_round_of_changed_files_tells_an_error_that_comes_after_loading(monkey
     def one(*_):
         raise InvalidToken(7, 5)
 
-    monkeypatch.setattr("jittok.encode.general.GeneralEncoder.one", one)
+    monkeypatch.setattr("jittok.encode.reference_encoder.ReferenceEncoder.one", one)
     said = list(file_rounds.changed_round("vocab_txt", 3))
     assert said
     assert all(line.startswith("changed vocab_txt: InvalidToken token 7") for line in said)

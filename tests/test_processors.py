@@ -28,7 +28,7 @@ def test_code_for_the_least_processor_asks_for_nothing_that_only_some_have():
     shown = """
 from jittok._jit import MODE
 from jittok._raw.blocks import HAS_COMPRESS
-from jittok._raw.maps import HAS_PERMUTE
+from jittok._raw.byte_maps import HAS_PERMUTE
 from numba.core.registry import cpu_target
 made = cpu_target.target_context.codegen()
 print(MODE, HAS_COMPRESS, HAS_PERMUTE, repr(made._tm_features))

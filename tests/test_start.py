@@ -63,7 +63,7 @@ NEEDLESS = {
 }  # fmt: skip
 """Each takes 1 to 30 ms to import."""
 ROOMS = {"digest", "encode", "errors", "fragments", "inputs", "loading", "locks", "models", "piece_cache", "pipeline",
-         "pretokenize", "record", "rows", "tokenizer", "vocab", "_jit", "compiled"}  # fmt: skip
+         "pretokenize", "record", "rows", "tokenizer", "vocab", "_jit", "vocab_cache"}  # fmt: skip
 MOST_MODULES = 50
 """Of this package; each is some tenths of a millisecond."""
 WORDS = {
@@ -86,7 +86,7 @@ ours = {{name.removeprefix("jittok.") for name in loaded if name.startswith("jit
 rooms = {{name.partition(".")[0] for name in ours}}
 print(json.dumps([len(ours), sorted(loaded & {NEEDLESS}), sorted(rooms - {ROOMS})]))
 """
-    settled = f"import jittok, jittok.compiled as c; c.SETTLED = -1; jittok.load({str(path)!r})"  # the file is young
+    settled = f"import jittok, jittok.vocab_cache as c; c.SETTLED = -1; jittok.load({str(path)!r})"  # the file is young
     python(tmp_path, settled, NUMBA_DISABLE_JIT="1")  # no kernel is compiled for this
     count, needless, rooms = json.loads(python(tmp_path, code, NUMBA_DISABLE_JIT="1"))
     assert (needless, rooms) == ([], [])

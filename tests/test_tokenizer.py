@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import jittok
 from jittok.encode import encoder, stretches
-from jittok.encode.workspace import HELD
+from jittok.encode.workspace import LONGEST_HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.rows import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
-from jittok.tokenizer.pickled import own_of
+from jittok.tokenizer.pickling import own_of
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_source
 
@@ -268,11 +268,11 @@ def test_a_derived_class_stays_one_in_a_pickle_and_a_copy(spm: Tokenizer) -> Non
 class Noted(Tokenizer):
     """Facts under names that the constructor of `Tokenizer` uses, too, and one that is no attribute."""
 
-    __slots__ = ("place",)
+    __slots__ = ("position",)
 
     def __init__(self, like: Tokenizer) -> None:
         super().__init__(like.vocab)
-        self.format, self.key, self.compiled, self.os, self.place = "f", 1, 2, 3, 4
+        self.format, self.key, self.compiled, self.os, self.position = "f", 1, 2, 3, 4
 
 
 class Careful(Tokenizer):
@@ -295,7 +295,7 @@ def test_a_derived_class_keeps_all_that_it_added(spm: Tokenizer) -> None:
     ids = spm.encode("ab").tolist()
     assert noted.encode("ab").tolist() == careful.encode("ab").tolist() == ids
     for again in (pickle.loads(pickle.dumps(noted)), copy.copy(noted), copy.deepcopy(noted)):
-        assert (again.format, again.key, again.compiled, again.os, again.place) == ("f", 1, 2, 3, 4)
+        assert (again.format, again.key, again.compiled, again.os, again.position) == ("f", 1, 2, 3, 4)
         assert again.encode("ab").tolist() == ids
     for other in (pickle.loads(pickle.dumps(careful)), copy.copy(careful), copy.deepcopy(careful)):
         assert (other.told, other.size, other.lock.locked()) == (["size"], 5, False)
@@ -336,7 +336,7 @@ def test_a_code_point_above_unicode_fails_or_is_replaced() -> None:
 
 
 def test_scratch_of_a_giant_text_is_not_kept(spm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "KEPT_IDS", 1 << 16)
+    monkeypatch.setattr(encoder, "MOST_KEPT_IDS", 1 << 16)
     tok = Tokenizer(spm.vocab)
     tok.encode("hi")
     assert len(tok._encoder._workspaces) == 1  # type: ignore[union-attr]
@@ -363,7 +363,7 @@ def test_a_single_text_is_not_changed_by_the_one_before_it(name: str) -> None:
     """Short ones are encoded where the last one was, the rest of which still is after them."""
     tok = jittok.bundled(name)
     text = ("12345 aaaa  bbbb\n\n naïve 漢字 " * 200).encode()
-    for size in (HELD + 1, HELD, HELD - 1, *range(70, -1, -1)):
+    for size in (LONGEST_HELD + 1, LONGEST_HELD, LONGEST_HELD - 1, *range(70, -1, -1)):
         part = text[:size]
         assert tok.encode(part, errors="replace").tolist() == tok.encode_batch([part], errors="replace")[0].tolist()
     assert len(tok._encoder._workspaces) == 1  # type: ignore[union-attr]

@@ -5,7 +5,8 @@ that writes LLVM code. `kernel` marks an entry point that Python calls:
 
 - its one signature is read from the annotations (`U8`, `OutI32`, `int`, NamedTuples of these);
 - nothing is compiled at import, and Numba is not even imported. The first call takes the machine code that lies in the
-  wheel (`shipped`), else that in the user's cache (`store`, `machine`). Else it compiles, under a lock (`compiler`);
+  wheel (`shipped`), else that in the user's cache (`store`, `object_code`). Else it compiles, under a lock
+  (`compiler`);
 - it takes one argument, a frame: int64 words in which addresses and sizes of all arrays and all numbers lie after
   each other. Python writes the frame (`Call`), so machine code needs nothing of Numba to run, and a caller that keeps
   its arrays keeps their part of the frame.
@@ -25,18 +26,51 @@ from numpy.typing import NDArray
 
 from jittok._jit import levels, store
 from jittok._jit.at_hand import WouldCompile, at_hand_only, compiles
-from jittok._jit.collecting import no_collection
+from jittok._jit.compile_lock import compile_turn
 from jittok._jit.frame import Call, plan_of
-from jittok._jit.patient import LONG, patiently, when_long
+from jittok._jit.gc_pause import gc_paused
+from jittok._jit.interruptible import LONG_WORK_BYTES, interruptible_if_long, run_interruptible
 from jittok._jit.store import cache_dir
-from jittok._jit.turns import turn
 from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
 __all__ = [
-    "CHECKED", "F32", "I32", "I64", "JIT", "LONG", "PLAIN", "U8", "U16", "U32", "U64", "Call", "Deferred", "OutF32",
-    "OutF64", "OutI32", "OutI64", "OutU8", "OutU16", "OutU32", "OutU64", "WouldCompile", "at_hand_only", "cache_dir",
-    "frozen", "has_compiler", "helper", "inlined", "intrinsic", "kernel", "need_compiler", "patiently", "standalone",
-    "store", "warm", "when_long", "wide",
+    "CHECKED",
+    "F32",
+    "I32",
+    "I64",
+    "JIT",
+    "LONG_WORK_BYTES",
+    "PLAIN",
+    "U8",
+    "U16",
+    "U32",
+    "U64",
+    "Call",
+    "Deferred",
+    "OutF32",
+    "OutF64",
+    "OutI32",
+    "OutI64",
+    "OutU8",
+    "OutU16",
+    "OutU32",
+    "OutU64",
+    "WouldCompile",
+    "as_int64",
+    "at_hand_only",
+    "cache_dir",
+    "frozen",
+    "has_compiler",
+    "helper",
+    "inlined",
+    "interruptible_if_long",
+    "intrinsic",
+    "kernel",
+    "need_compiler",
+    "run_interruptible",
+    "standalone",
+    "store",
+    "warm",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -144,7 +178,7 @@ def standalone(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @helper
-def wide(value: Any) -> int:
+def as_int64(value: Any) -> int:
     """One array element as int64. NumPy (JIT off) keeps uint8 + uint8 at eight bits, Numba does not;
     widening every element before arithmetic makes the two modes one language."""
     return np.int64(value)  # type: ignore[return-value]
@@ -213,7 +247,7 @@ class kernel(Generic[P, R]):
         WouldCompile where nothing is to be compiled (`at_hand_only`)."""
         if self.waits():
             raise WouldCompile(".".join(self._name))
-        return patiently(self._ready)
+        return run_interruptible(self._ready)
 
     def waits(self) -> bool:
         """Whether the next call raises WouldCompile."""
@@ -252,13 +286,13 @@ class kernel(Generic[P, R]):
         return self._place_of(MODE, levels.ASKED)
 
     def _place_of(self, mode: str, level: str) -> tuple[str | None, bytes]:
-        from jittok._jit import machine, stamps
+        from jittok._jit import object_code, stamps
 
         # the stamp reads this package's sources: a kernel defined elsewhere (a test, a notebook) is compiled each time
         module, name = self._name
         if not module.startswith("jittok.") or store.cache_dir() is None:
             return None, b""
-        stamp = stamps.stamp(module, mode, machine.host(level), level)
+        stamp = stamps.stamp(module, mode, object_code.host(level), level)
         return store.place(module, name, mode, stamp), stamp
 
     def _kept(self) -> tuple[Origin, Any, Any] | None:
@@ -272,21 +306,21 @@ class kernel(Generic[P, R]):
         return self._cached() if has_compiler() else None  # llvmlite loads what is in the cache
 
     def _cached(self) -> tuple[Origin, Any, Any] | None:
-        """What `machine.load` makes of the code in the cache; None without."""
-        from jittok._jit import machine
+        """What `object_code.load` makes of the code in the cache; None without."""
+        from jittok._jit import object_code
 
         of_levels = (self._place_of(*each) for each in ([] if CHECKED else levels.modes()))
-        for place, stamp in chain([self._place], of_levels):
-            code = store.read(place, stamp) if place else None
+        for path, stamp in chain([self._place], of_levels):
+            code = store.read(path, stamp) if path else None
             if code is not None:
                 try:
-                    return "cache", *machine.load(code)
+                    return "cache", *object_code.load(code)
                 except Exception as error:
-                    store.log.warning("cached kernel ignored: %s: %s", place, error)
+                    store.log.warning("cached kernel ignored: %s: %s", path, error)
         return None
 
     def _compiled(self) -> tuple[Origin, Any, Any]:
-        """What `machine.load` makes of new code, which is kept; or of what another process has just kept. Whoever
+        """What `object_code.load` makes of new code, which is kept; or of what another process has just kept. Whoever
         listens hears of it: it takes seconds."""
         if not has_compiler():
             from jittok._jit import shipped
@@ -297,32 +331,32 @@ class kernel(Generic[P, R]):
         for tell in on_compile:
             tell(True)
         try:
-            place, _ = self._place
-            if place is None:
+            path, _ = self._place
+            if path is None:
                 return "compiled", *self._compile()
-            with turn(place, self._cached) as found:
+            with compile_turn(path, self._cached) as found:
                 return found or ("compiled", *self._compile())
         finally:
             for tell in on_compile:
                 tell(False)
 
     def _compile(self) -> tuple[Any, Any]:
-        from jittok._jit import machine
+        from jittok._jit import object_code
         from jittok._jit.told import compiling
 
-        place, stamp = self._place
-        if place and compiler_is_lost():
-            from jittok._jit.outside import compile_outside
+        path, stamp = self._place
+        if path and compiler_is_lost():
+            from jittok._jit.subprocess_compile import compile_outside
 
             code = compile_outside(self.python.__module__, self.python.__qualname__)
         else:
-            with COMPILER, no_collection(), compiling(".".join(self._name).removeprefix("jittok.")):
+            with COMPILER, gc_paused(), compiling(".".join(self._name).removeprefix("jittok.")):
                 from jittok._jit.compiler import compile_kernel
 
                 code = compile_kernel(self.python)
-        if place:
-            store.write(place, stamp, code)
-        return machine.load(code)
+        if path:
+            store.write(path, stamp, code)
+        return object_code.load(code)
 
 
 def warm() -> dict[str, bool | None]:

@@ -23,10 +23,10 @@ from numba.extending import typeof_impl
 
 from jittok._jit import CHECKED, Deferred, Helper, Intrinsic
 from jittok._jit.frame import STATUS
-from jittok._jit.framed import WORD, load, numba_type, words_of
-from jittok._jit.machine import ENTRY
-from jittok._jit.replaced import one_kernel
-from jittok._jit.trial import lean_fits
+from jittok._jit.frame_types import WORD, load, numba_type, words_of
+from jittok._jit.numba_patches import one_kernel
+from jittok._jit.object_code import ENTRY
+from jittok._jit.shortcut_check import shortcuts_work
 
 
 class _Passes(CompilerBase):  # type: ignore[misc]
@@ -98,8 +98,8 @@ def alone(function: Any) -> Callable[..., Any]:
 
 
 def compile_kernel(function: Callable[..., Any], lean: bool | None = None) -> bytes:
-    """The object code of a kernel, with the symbol `machine.ENTRY`; `lean`: None for what fits this Numba."""
-    overload = _compiled(function, _optimize, lean_fits() if lean is None else lean)
+    """The object code of a kernel, with the symbol `object_code.ENTRY`; `lean`: None for what fits this Numba."""
+    overload = _compiled(function, _optimize, shortcuts_work() if lean is None else lean)
     return bytes(overload.library._get_compiled_object())
 
 
@@ -127,7 +127,7 @@ def _compiled(function: Callable[..., Any], optimize: Callable[[Any], None], lea
     dispatcher = numba.njit(**OPTIONS, _nrt=False, no_cpython_wrapper=True)(function)
     others = []
     if lean:
-        from jittok._jit.lean import replacements
+        from jittok._jit.numba_shortcuts import replacements
 
         others = replacements(function.__qualname__, optimize)
     with one_kernel(function.__qualname__, _frame_wrapper, others):

@@ -118,12 +118,12 @@ class Call:
             else:
                 laid: list[int] = []
                 lay(self._plans[at], value, laid)
-                for place, word in enumerate(laid, self.slots[at]):
-                    words[place] = word
+                for path, word in enumerate(laid, self.slots[at]):
+                    words[path] = word
 
-    def let_go(self, *places: int) -> None:
+    def release(self, *positions: int) -> None:
         """Keep these arguments alive no longer; `again` must be given others."""
-        for at in places:
+        for at in positions:
             self.args[at] = None
 
     def __call__(self) -> Any:

@@ -72,15 +72,15 @@ def _opened(name: str) -> ctypes.CDLL | None:
         return None
     import hashlib
 
-    place = os.path.join(FOLDER, os.path.basename(facts["file"]))
+    path = os.path.join(FOLDER, os.path.basename(facts["file"]))
     try:
-        with open(place, "rb") as file:
+        with open(path, "rb") as file:
             content = file.read()
         if hashlib.sha256(content).hexdigest() == facts["sha256"]:
-            return ctypes.CDLL(place)
-        log.warning("shipped machine code ignored: %s is damaged", place)
+            return ctypes.CDLL(path)
+        log.warning("shipped machine code ignored: %s is damaged", path)
     except OSError as error:
-        log.warning("shipped machine code ignored: %s: %s", place, error)
+        log.warning("shipped machine code ignored: %s: %s", path, error)
     return None
 
 

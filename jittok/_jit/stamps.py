@@ -36,7 +36,7 @@ _IMPORT = rb"import jittok([\w.]*)"
 _WORD = rb"\w+"
 
 
-class Source(NamedTuple):
+class SourceFacts(NamedTuple):
     """A module's file, or a folder: what it holds."""
 
     path: str  # from the package's root
@@ -45,7 +45,7 @@ class Source(NamedTuple):
     reaches: str  # its folder and the modules of this package that it imports, with spaces between
 
 
-Sources = dict[str, Source]
+Sources = dict[str, SourceFacts]
 """By module, named from the package's root, which is "", and by folder, whose names end in a slash."""
 
 
@@ -59,7 +59,7 @@ def _walk() -> tuple[Sources, set[str]]:
     modules, todo = set(), ["/"]
     while todo:
         folder = todo.pop()
-        found[folder] = Source(folder, _facts(os.stat(_ROOT + folder)), "", "")
+        found[folder] = SourceFacts(folder, _facts(os.stat(_ROOT + folder)), "", "")
         with os.scandir(_ROOT + folder) as entries:
             for entry in entries:
                 name, dot, ending = entry.name.partition(".")
@@ -68,7 +68,7 @@ def _walk() -> tuple[Sources, set[str]]:
                 if ending == "py":
                     module = (folder[1:].replace("/", ".") + name).removesuffix("__init__").rstrip(".")
                     facts = os.stat(entry.path) if os.name == "nt" else entry.stat()  # no inode there
-                    found[module] = Source(folder + entry.name, _facts(facts), "", folder)
+                    found[module] = SourceFacts(folder + entry.name, _facts(facts), "", folder)
                     modules.add(module)
                 elif not dot and name != "__pycache__" and entry.is_dir():
                     todo.append(f"{folder}{name}/")
@@ -107,31 +107,31 @@ def _memo(asked: tuple[str, ...]) -> str | None:
 
 
 def _keep(rows: Iterable[tuple[str, ...]], *asked: str) -> None:
-    place = _memo(asked)
-    if place is None:
+    path = _memo(asked)
+    if path is None:
         return
     body = "\n".join(map("\t".join, rows)).encode()
     try:
-        trust.write_file(place, MEMO, blake2b(body).digest(), body)
+        trust.write_file(path, MEMO, blake2b(body).digest(), body)
     except OSError as error:
-        not_kept(place, error)
+        not_kept(path, error)
 
 
 def _rows(*asked: str) -> list[list[str]]:
     """What a memo says; nothing for a damaged one and for none."""
-    place = _memo(asked)
-    content = (read_kept(place) if place else None) or b""
+    path = _memo(asked)
+    content = (read_kept(path) if path else None) or b""
     body = content[len(MEMO) + DIGEST :]
     if content[: len(MEMO) + DIGEST] != MEMO + blake2b(body).digest():
         if content[: len(MEMO)] == MEMO:
-            log.info("memo of the sources ignored: %s is damaged", place)
+            log.info("memo of the sources ignored: %s is damaged", path)
         return []
     return [row.split("\t") for row in body.decode().split("\n")]
 
 
 @functools.cache
 def _kept() -> Sources:
-    return {name: Source(*source) for name, *source in _rows()}
+    return {name: SourceFacts(*source) for name, *source in _rows()}
 
 
 @functools.cache

@@ -94,50 +94,50 @@ def place(module: str, name: str, mode: str, stamp: bytes) -> str | None:
     return os.path.join(folder, "kernels", f"{module}.{name}-{mode}-{python}-{stamp.hex()[:16]}{ENDING}")
 
 
-def read_kept(place: str) -> bytes | None:
+def read_kept(path: str) -> bytes | None:
     """The content of a file of the cache; None if there is none, or if another user could have written it."""
     try:
-        return trust.read_file(place)
+        return trust.read_file(path)
     except trust.Distrusted as error:
-        trust.tell_once(_root_of(place), "what is kept is not used: %s", error)
+        trust.tell_once(_root_of(path), "what is kept is not used: %s", error)
     except OSError:
         pass
     return None
 
 
-def _root_of(place: str) -> str:
-    return os.path.dirname(os.path.dirname(place))
+def _root_of(path: str) -> str:
+    return os.path.dirname(os.path.dirname(path))
 
 
-def read(place: str, stamp: bytes) -> bytes | None:
+def read(path: str, stamp: bytes) -> bytes | None:
     """The machine code of a file if it has this stamp and is whole."""
-    content = read_kept(place)
+    content = read_kept(path)
     if content is None:
         return None
     head, code = content[: len(MAGIC) + 2 * DIGEST], content[len(MAGIC) + 2 * DIGEST :]
     if head == MAGIC + stamp + blake2b(code, digest_size=DIGEST).digest():
-        _mark_used(place)
+        _mark_used(path)
         return code
     if head[: len(MAGIC) + DIGEST] == MAGIC + stamp:
-        log.warning("cached kernel ignored: %s is damaged", place)
+        log.warning("cached kernel ignored: %s is damaged", path)
     return None
 
 
-def write(place: str, stamp: bytes, code: bytes) -> None:
+def write(path: str, stamp: bytes, code: bytes) -> None:
     """Keep machine code; a failure is logged. Once a process, what is too much is deleted."""
     try:
-        trust.write_file(place, MAGIC, stamp, blake2b(code, digest_size=DIGEST).digest(), code)
+        trust.write_file(path, MAGIC, stamp, blake2b(code, digest_size=DIGEST).digest(), code)
     except OSError as error:
-        not_kept(place, error)
+        not_kept(path, error)
         return
-    _sweep_once(os.path.dirname(place))
+    _sweep_once(os.path.dirname(path))
 
 
-def _mark_used(place: str) -> None:
+def _mark_used(path: str) -> None:
     """Once a day the file's time is that of its use."""
     with contextlib.suppress(OSError):
-        if time.time() - os.lstat(place).st_mtime > DAY:
-            os.utime(place)
+        if time.time() - os.lstat(path).st_mtime > DAY:
+            os.utime(path)
 
 
 @functools.cache
@@ -162,7 +162,7 @@ def sweep(folder: str) -> list[str]:
     return gone
 
 
-def not_kept(place: str, error: OSError) -> None:
+def not_kept(path: str, error: OSError) -> None:
     """Log that nothing is kept in a cache, once a process: a process keeps dozens of files."""
-    root = _root_of(place)
+    root = _root_of(path)
     trust.tell_once(root, "nothing is kept for the next process, which compiles again: not kept in %s: %s", root, error)

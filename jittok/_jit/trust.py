@@ -84,9 +84,9 @@ def tell_once(about: object, message: str, *args: object) -> None:
 
 
 @contextmanager
-def _folder_of(place: str) -> Iterator[int]:
+def _folder_of(path: str) -> Iterator[int]:
     """The descriptor of the folder of root/part/name, root and part asked for their owner and mode."""
-    folder = os.path.dirname(place)
+    folder = os.path.dirname(path)
     above, name = os.path.split(folder)
     root = os.open(above, _FOLDER)
     try:
@@ -101,54 +101,54 @@ def _folder_of(place: str) -> Iterator[int]:
         os.close(part)
 
 
-def open_file(place: str) -> int:
+def open_file(path: str) -> int:
     """A descriptor to read root/part/name with. OSError if it is not there or no file, Distrusted if it is not ours."""
     if not BY_DESCRIPTOR:
-        return os.open(place, _FILE)
-    with _folder_of(place) as folder:
-        descriptor = os.open(os.path.basename(place), _FILE, dir_fd=folder)
+        return os.open(path, _FILE)
+    with _folder_of(path) as folder:
+        descriptor = os.open(os.path.basename(path), _FILE, dir_fd=folder)
     try:
-        check(descriptor, place)
+        check(descriptor, path)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Distrusted(f"{place} is no regular file")
+            raise Distrusted(f"{path} is no regular file")
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def read_file(place: str) -> bytes:
+def read_file(path: str) -> bytes:
     """The content of root/part/name, in a folder of ours. OSError."""
-    with open(open_file(place), "rb") as file:
+    with open(open_file(path), "rb") as file:
         return file.read()
 
 
-def open_to_lock(place: str) -> int:
+def open_to_lock(path: str) -> int:
     """A descriptor of the empty file root/part/name, made if it is not there, in a folder of ours. OSError."""
-    _make_folders(os.path.dirname(place))
+    _make_folders(os.path.dirname(path))
     flags = os.O_RDWR | os.O_CREAT | _NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
     if not BY_DESCRIPTOR:
-        return os.open(place, flags, 0o600)
-    with _folder_of(place) as folder:
-        return os.open(os.path.basename(place), flags, 0o600, dir_fd=folder)
+        return os.open(path, flags, 0o600)
+    with _folder_of(path) as folder:
+        return os.open(os.path.basename(path), flags, 0o600, dir_fd=folder)
 
 
 def names_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """(name, facts) of the regular files of root/part, a folder of ours. OSError."""
     opened: contextlib.AbstractContextManager[Any] = contextlib.nullcontext(folder)
-    with _folder_of(os.path.join(folder, "any")) if BY_DESCRIPTOR else opened as place, os.scandir(place) as entries:
+    with _folder_of(os.path.join(folder, "any")) if BY_DESCRIPTOR else opened as path, os.scandir(path) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
                 yield entry.name, entry.stat(follow_symlinks=False)
 
 
-def remove(place: str) -> None:
+def remove(path: str) -> None:
     """Delete root/part/name, in a folder of ours. OSError."""
     if not BY_DESCRIPTOR:
-        os.unlink(place)
+        os.unlink(path)
         return
-    with _folder_of(place) as folder:
-        os.unlink(os.path.basename(place), dir_fd=folder)
+    with _folder_of(path) as folder:
+        os.unlink(os.path.basename(path), dir_fd=folder)
 
 
 def make_folder(folder: str) -> None:
@@ -163,19 +163,19 @@ def _make_folders(folder: str) -> None:
     make_folder(folder)
 
 
-def write_file(place: str, *parts: bytes | memoryview) -> None:
+def write_file(path: str, *parts: bytes | memoryview) -> None:
     """root/part/name, seen by others whole or not at all: written beside its place, then renamed. OSError."""
-    front, name = os.path.split(place)
+    front, name = os.path.split(path)
     _make_folders(front)
     if not BY_DESCRIPTOR:
         _write(front, name, None, parts)
         return
-    with _folder_of(place) as folder:
+    with _folder_of(path) as folder:
         _write("", name, folder, parts)
 
 
 def _write(front: str, name: str, folder: int | None, parts: tuple[bytes | memoryview, ...]) -> None:
-    new, place = os.path.join(front, f".new-{os.urandom(12).hex()}"), os.path.join(front, name)
+    new, path = os.path.join(front, f".new-{os.urandom(12).hex()}"), os.path.join(front, name)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
     descriptor = os.open(new, flags, 0o600, dir_fd=folder)
     try:
@@ -184,7 +184,7 @@ def _write(front: str, name: str, folder: int | None, parts: tuple[bytes | memor
                 file.write(part)
             if hasattr(os, "fchmod"):
                 os.fchmod(descriptor, 0o644)
-        os.replace(new, place, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(new, path, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(new, dir_fd=folder)

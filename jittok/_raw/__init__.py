@@ -1,6 +1,7 @@
 """The only place that reads and writes memory past Numba's array types: `memory` (elements, words, bits), `blocks`
-(64 bytes or 16 words at once), `characters` (16 or 32 of a `str` at once), `keys` (16 bytes at once), `maps`, `sets`
-and `words`. Every operation has a checked twin; see `memory`. `objects` reads texts where Python keeps them.
+(64 bytes or 16 words at once), `characters` (16 or 32 of a `str` at once), `keys` (16 bytes at once), `byte_maps`,
+`byte_masks` and `word_stores`. Every operation has a checked twin; see `memory`. `objects` reads texts where Python
+keeps them.
 
 These modules write LLVM code, so they import Numba. Fast kernels that come from the cache do not need them: here their
 operations are names that are fetched when a kernel is compiled."""
@@ -26,7 +27,7 @@ _OPERATIONS = {
     "keys": """
         copy_four copy_ids copy_narrow match_four match_pair put_key
     """,
-    "maps": """
+    "byte_maps": """
         map_block mark_block pair_block
     """,
     "memory": """
@@ -34,10 +35,10 @@ _OPERATIONS = {
         multiply popcount prefetch put_f64 put_i32 put_i64 put_u8 put_u16 put_u32 put_u64 readable_behind
         trailing_zeros window
     """,
-    "sets": """
+    "byte_masks": """
         any_bit_mask bit_masks composed_mask composing_leads equal_mask one_mask span_masks three_mask two_mask
     """,
-    "words": """
+    "word_stores": """
         put_two put_word
     """,
 }
@@ -55,9 +56,20 @@ if TYPE_CHECKING or not FAST:
         set_three_lowest_32,
         utf8_masks,
     )
+    from jittok._raw.byte_maps import map_block, mark_block, pair_block
+    from jittok._raw.byte_masks import (
+        any_bit_mask,
+        bit_masks,
+        composed_mask,
+        composing_leads,
+        equal_mask,
+        one_mask,
+        span_masks,
+        three_mask,
+        two_mask,
+    )
     from jittok._raw.characters import narrow_8, narrow_16, narrow_32, spell_8, spell_16, spell_32
     from jittok._raw.keys import copy_four, copy_ids, copy_narrow, match_four, match_pair, put_key
-    from jittok._raw.maps import map_block, mark_block, pair_block
     from jittok._raw.memory import (
         add,
         as_bytes,
@@ -86,18 +98,7 @@ if TYPE_CHECKING or not FAST:
         trailing_zeros,
         window,
     )
-    from jittok._raw.sets import (
-        any_bit_mask,
-        bit_masks,
-        composed_mask,
-        composing_leads,
-        equal_mask,
-        one_mask,
-        span_masks,
-        three_mask,
-        two_mask,
-    )
-    from jittok._raw.words import put_two, put_word
+    from jittok._raw.word_stores import put_two, put_word
 else:
     globals().update(
         {name: Deferred(f"jittok._raw.{home}", name) for home, names in _OPERATIONS.items() for name in names.split()}

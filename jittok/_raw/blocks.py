@@ -1,8 +1,9 @@
 """64 bytes to bit masks, 16 or 32 words to their minimum: what one vector instruction does and Numba has no words for.
 
 The vectors are LLVM's own (<64 x i8>), which become AVX-512, AVX2, SSE or NEON as the machine has them. Three
-operations only some x86 processors have, `bit_places`, `maps.map_block` and `maps.pair_block`; they have plain twins
-that run everywhere else (JITTOK_PLAIN=1 chooses them here too). Every operation has a checked twin over arrays.
+operations only some x86 processors have, `bit_places`, `byte_maps.map_block` and `byte_maps.pair_block`; they have
+plain twins that run everywhere else (JITTOK_PLAIN=1 chooses them here too). Every operation has a checked twin over
+arrays.
 """
 
 from __future__ import annotations
@@ -218,13 +219,13 @@ def _set_three_of(count: int) -> Any:
     @intrinsic
     def set_three(_context: Any, _base: Any, _i: Any, _a: Any, _x: Any, _b: Any, _y: Any, _c: Any, _z: Any) -> Any:
         def codegen(_context: Any, b: Any, _signature: Any, args: Any) -> Any:
-            place = _place(b, args[0], args[1], 4, _words(count))
-            vector = b.load(place, align=4)
+            position = _place(b, args[0], args[1], 4, _words(count))
+            vector = b.load(position, align=4)
             lanes = ir.Constant(_words(count), list(range(count)))
             for at, value in ((2, 3), (4, 5), (6, 7)):
                 here = b.icmp_unsigned("==", lanes, _in_all_lanes(b, args[at], _words(count)))
                 vector = b.select(here, _in_all_lanes(b, args[value], _words(count)), vector)
-            b.store(vector, place, align=4)
+            b.store(vector, position, align=4)
             return _lowest(b, vector)
 
         n = types.int64
@@ -292,8 +293,8 @@ def _bit_places_raw(_context: Any, _out: Any, _at: Any, _first: Any, _mask: Any)
             part = b.shuffle_vector(
                 packed, ir.Constant(_V64, ir.Undefined), ir.Constant(_W16, list(range(16 * k, 16 * k + 16)))
             )
-            place = _place(b, out, b.add(at, ir.Constant(_I64, 16 * k)), 4, _W16)
-            b.store(b.add(b.zext(part, _W16), base), place, align=4)
+            position = _place(b, out, b.add(at, ir.Constant(_I64, 16 * k)), 4, _W16)
+            b.store(b.add(b.zext(part, _W16), base), position, align=4)
 
         store(0)
         store(1)
@@ -309,13 +310,13 @@ def _bit_places_raw(_context: Any, _out: Any, _at: Any, _first: Any, _mask: Any)
 
 @helper
 def _bit_places_plain(out: Window, at: int, first: int, mask: np.uint64) -> int:
-    behind = at + popcount(mask)
+    after = at + popcount(mask)
     while mask != np.uint64(0):  # eight at once: how many there are cannot be predicted. Those too many are overwritten
         for k in range(EIGHT):
             put_i32(out, at + k, first + trailing_zeros(mask))
             mask &= mask - _1
         at += EIGHT
-    return behind
+    return after
 
 
 @helper

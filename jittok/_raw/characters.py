@@ -123,12 +123,12 @@ def _spell_of(width: int) -> Any:
                 four = b.or_(b.or_(b.lshr(c, same(18)), same(0x808080F0)), b.or_(tail(12, 8), tail(6, 16)))
                 made = b.select(below(0x10000), made, b.or_(four, tail(0, 24)))
             made = b.select(below(0x80), c, made)
-            behind = _packed(b, made, out, at) if HAS_COMPRESS else _one_by_one(b, made, c, out, at)
+            after = _packed(b, made, out, at) if HAS_COMPRESS else _one_by_one(b, made, c, out, at)
             if width == 1:
-                return behind
+                return after
             odd = b.icmp_unsigned("==", b.lshr(c, same(11)), same(SURROGATES))
             none = b.icmp_unsigned("==", b.bitcast(odd, _I16), ir.Constant(_I16, 0))
-            return b.select(none, behind, ir.Constant(_I64, -1))
+            return b.select(none, after, ir.Constant(_I64, -1))
 
         n = types.int64
         return n(n, n, n, n), codegen
@@ -144,8 +144,8 @@ def _spell_of(width: int) -> Any:
             if c >> 11 == SURROGATES:
                 return -1
             size = 1 if c < 0x80 else 2 if c < 0x800 else 3 if c < 0x10000 else 4
-            for place in range(size - 1, 0, -1):
-                put_u8(out, at + place, 0x80 | c & 0x3F)
+            for position in range(size - 1, 0, -1):
+                put_u8(out, at + position, 0x80 | c & 0x3F)
                 c >>= 6
             put_u8(out, at, c | (0 if size == 1 else 0xF00 >> size & 0xFF))
             at += size

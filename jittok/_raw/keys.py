@@ -120,14 +120,14 @@ def _match_pair_raw(_context: Any, _words: Any, _i: Any, _records: Any, _at: Any
 
 
 @helper
-def _match_pair_checked(words: Window, i: int, records: Window, at: int, places: Window) -> int:
+def _match_pair_checked(words: Window, i: int, records: Window, at: int, addresses: Window) -> int:
     _inside(words, i, 8)
     _inside(records, at, 2)
     bits = 0
     for k in range(8):
         if words[i + k] == records[at + (k & 1)]:
             bits |= 1 << k
-    return np.int64(places[bits])
+    return np.int64(addresses[bits])
 
 
 match_pair = _both(_match_pair_raw, _match_pair_checked)
@@ -145,9 +145,9 @@ def _match_four_raw(_context: Any, _words: Any, _i: Any, _key: Any) -> Any:
         equal = b.icmp_unsigned("==", b.load(_place(b, words, i, 8, _W8), align=8), keys)
         bits = b.and_(b.bitcast(equal, _I8), ir.Constant(_I8, _FOUR_KEYS))
         # without a branch: whether a pair is there cannot be foreseen
-        place = b.cttz(b.or_(bits, ir.Constant(_I8, 0x80)), ir.Constant(ir.IntType(1), 1))
-        place = b.or_(b.zext(place, _I64), ir.Constant(_I64, 1))
-        value = b.load(_place(b, words, b.add(i, place), 8, _I64), align=8)
+        position = b.cttz(b.or_(bits, ir.Constant(_I8, 0x80)), ir.Constant(ir.IntType(1), 1))
+        position = b.or_(b.zext(position, _I64), ir.Constant(_I64, 1))
+        value = b.load(_place(b, words, b.add(i, position), 8, _I64), align=8)
         return b.or_(value, b.sext(b.icmp_unsigned("==", bits, ir.Constant(_I8, 0)), _I64))
 
     n = types.int64

@@ -47,7 +47,7 @@ class _Text(str):
 
 @kernel
 def read_texts(
-    objects: I64, of_bytes: int, of_str: int, header: int, ascii_bits: int, places: OutI64, sizes: OutI64
+    objects: I64, of_bytes: int, of_str: int, header: int, ascii_bits: int, addresses: OutI64, sizes: OutI64
 ) -> int:
     """Where the bytes of texts lie, and how many there are; -1 - the number of characters for a str that is not ASCII.
 
@@ -57,23 +57,23 @@ def read_texts(
     for k in range(objects.size):
         kind, size = get_i64(objects[k], _TYPE), get_i64(objects[k], _SIZE)
         if kind == of_bytes:
-            places[k], sizes[k] = objects[k] + TEXT_OF_BYTES, size
+            addresses[k], sizes[k] = objects[k] + TEXT_OF_BYTES, size
         elif kind == of_str:
             is_ascii = get_i64(objects[k], STATE_WORD) & ascii_bits == ascii_bits
-            places[k], sizes[k] = objects[k] + header, size if is_ascii else -1 - size
+            addresses[k], sizes[k] = objects[k] + header, size if is_ascii else -1 - size
         else:
             return k
     return objects.size
 
 
 @kernel
-def gather(places: I64, sizes: I64, out: OutU8) -> int:
+def gather(addresses: I64, sizes: I64, out: OutU8) -> int:
     """Copy texts from addresses one after the other into `out`, which has capacity for them; how many bytes."""
     target, at = window(out), 0
-    for k in range(places.size):
-        place, size = places[k], sizes[k]
+    for k in range(addresses.size):
+        position, size = addresses[k], sizes[k]
         for i in range(size):
-            put_u8(target, at + i, get_u8(place, i))
+            put_u8(target, at + i, get_u8(position, i))
         at += size
     return at
 
@@ -96,15 +96,15 @@ NO_STR = StrLayout(0, 0)
 
 def _read(texts: tuple[Any, ...], layout: StrLayout) -> Found | None:
     objects = addresses_of(texts)
-    places, sizes = np.empty(objects.size, np.int64), np.empty(objects.size, np.int64)
+    addresses, sizes = np.empty(objects.size, np.int64), np.empty(objects.size, np.int64)
     # a type that no object has stands for str where its layout is unknown
     of_str = id(str) if layout.bits else 0
-    done = read_texts(frozen(objects, np.int64), id(bytes), of_str, layout.header, layout.bits, places, sizes)
-    return (places, sizes) if done == objects.size else None
+    done = read_texts(frozen(objects, np.int64), id(bytes), of_str, layout.header, layout.bits, addresses, sizes)
+    return (addresses, sizes) if done == objects.size else None
 
 
 @functools.cache
-def place_in_bytes() -> int:
+def bytes_data_offset() -> int:
     """How many bytes into a bytes object its text begins, tried on a few; 0 where that is not known."""
     if not FAST or sys.implementation.name != "cpython" or np.dtype(np.intp).itemsize != 8 or TEXT_OF_BYTES != 32:
         return 0
@@ -123,18 +123,18 @@ BYTES = b"", b"a", bytes(300), b"\xff" * 7
 @functools.cache
 def can_read_in_place() -> bool:
     """Whether the texts of a tuple are found as this Python lays tuples and texts out, tried on known ones."""
-    if not place_in_bytes() or addresses_of(BYTES).tolist() != [id(text) for text in BYTES]:
+    if not bytes_data_offset() or addresses_of(BYTES).tolist() != [id(text) for text in BYTES]:
         return False
     layout, (plain, wide, _) = str_layout(), samples()
     texts: tuple[Any, ...] = (*BYTES, *plain, *wide) if layout.bits else BYTES
     found = _read(texts, layout)
     if found is None:
         return False
-    for text, place, size in zip(texts, found[0].tolist(), found[1].tolist(), strict=True):
+    for text, position, size in zip(texts, found[0].tolist(), found[1].tolist(), strict=True):
         if isinstance(text, str) and not text.isascii():
             if size != -1 - len(text):
                 return False
-        elif size != len(text) or text_at(place, size) != (text.encode() if isinstance(text, str) else text):
+        elif size != len(text) or text_at(position, size) != (text.encode() if isinstance(text, str) else text):
             return False
     return True
 
@@ -151,7 +151,7 @@ def samples() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
 def str_layout() -> StrLayout:
     """How this Python lays an ASCII str out, learnt from known ones and checked by what Python's C API says of them;
     NO_STR where they do not tell."""
-    if not place_in_bytes():
+    if not bytes_data_offset():
         return NO_STR
     plain, wide, other = ([state_of(text) for text in texts] for texts in samples())
     is_ascii = common_bits(plain) & ~any_bits(wide)
@@ -204,12 +204,12 @@ def texts_in_place(texts: tuple[Any, ...]) -> Found | None:
     return _read(texts, str_layout()) if can_read_in_place() else None
 
 
-def joined_texts(places: NDArray[np.int64], sizes: NDArray[np.int64], spare: int) -> NDArray[np.uint8]:
+def joined_texts(addresses: NDArray[np.int64], sizes: NDArray[np.int64], spare: int) -> NDArray[np.uint8]:
     """Texts from `texts_in_place`, whose tuple must be alive, one after the other and before `spare` zeros."""
     size = int(sizes.sum())
     data = np.empty(size + spare, np.uint8)
     data[size:] = 0
-    gather(frozen(places, np.int64), frozen(sizes, np.int64), data)
+    gather(frozen(addresses, np.int64), frozen(sizes, np.int64), data)
     return data
 
 

@@ -44,9 +44,9 @@ from jittok._raw.objects import (
     text_at,
 )
 
-SPARE = 64
+SPARE_BYTES = 64
 """Bytes that there must be capacity for after what is written."""
-MOST_BYTES = np.array([1, 2, 2, 0, 1])
+UTF8_BYTES_PER_CHARACTER = np.array([1, 2, 2, 0, 1])
 """By width, how many times as long a text can be in UTF-8; a width of 0 is of texts that are bytes already."""
 CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 """What reads the characters of a width."""
@@ -71,7 +71,7 @@ NO_WIDE = WideLayout(0, 0, 0, 0, 0)
 
 @kernel
 def read_wide(
-    objects: I64, rows: I64, header: int, compact: int, one: int, two: int, four: int, places: OutI64, widths: OutU8
+    objects: I64, rows: I64, header: int, compact: int, one: int, two: int, four: int, addresses: OutI64, widths: OutU8
 ) -> int:
     """Where the characters of some of the objects, which are str, lie and how wide they are: places[row] and
     widths[row]. A width of 0 for those that are laid out in another way. How many are not."""
@@ -84,7 +84,7 @@ def read_wide(
             width = 0
         widths[row] = width
         if width != 0:
-            places[row] = objects[row] + header
+            addresses[row] = objects[row] + header
             done += 1
     return done
 
@@ -140,7 +140,7 @@ _join_four = _join_of(narrow_32, spell_32, get_u32)
 
 
 @kernel
-def join_utf8(places: I64, sizes: I64, widths: U8, out: OutU8, ends: OutI64) -> int:
+def join_utf8(addresses: I64, sizes: I64, widths: U8, out: OutU8, ends: OutI64) -> int:
     """UTF-8 of texts from addresses one after the other into `out`, which has capacity for them and SPARE bytes more.
 
     sizes: bytes; widths: of the characters of each, 0 for bytes as they are; ends: int64[texts + 1]
@@ -148,36 +148,36 @@ def join_utf8(places: I64, sizes: I64, widths: U8, out: OutU8, ends: OutI64) -> 
     """
     target, at = window(out), 0
     ends[0] = 0
-    for k in range(places.size):
-        place, size, width = places[k], sizes[k], np.int64(widths[k])
+    for k in range(addresses.size):
+        position, size, width = addresses[k], sizes[k], np.int64(widths[k])
         if width == 0:
             i = 0
             while i + 8 <= size:
-                put_word(target, at + i, get_word(place, i))
+                put_word(target, at + i, get_word(position, i))
                 i += 8
             while i < size:
-                put_u8(target, at + i, get_u8(place, i))
+                put_u8(target, at + i, get_u8(position, i))
                 i += 1
             at += size
         else:
             if width == 1:
-                at = _join_one(place, size, target, at)
+                at = _join_one(position, size, target, at)
             elif width == 2:
-                at = _join_two(place, size // 2, target, at)
+                at = _join_two(position, size // 2, target, at)
             else:
-                at = _join_four(place, size // 4, target, at)
+                at = _join_four(position, size // 4, target, at)
             if at < 0:
                 return -1 - k
         ends[k + 1] = at
     return at
 
 
-def wide_texts(texts: tuple[str, ...], rows: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """uint8[texts] how wide the characters of some of the texts are; where they lie goes to `places`. 0 for all others
-    and for those that cannot be read in place."""
+def wide_texts(texts: tuple[str, ...], rows: NDArray[np.int64], addresses: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """uint8[texts] how wide the characters of some of the texts are; where they lie goes to `addresses`. 0 for all
+    others and for those that cannot be read in place."""
     widths, layout = np.zeros(len(texts), np.uint8), wide_layout()
     if layout is not NO_WIDE and rows.size:
-        read_wide(addresses_of(texts), frozen(rows, np.int64), *layout, places, widths)
+        read_wide(addresses_of(texts), frozen(rows, np.int64), *layout, addresses, widths)
     return widths
 
 

@@ -9,34 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI64, frozen
-from jittok.align import rewritten
+from jittok.align import rewritten_text
 from jittok.align.characters import character_spans
-from jittok.align.direct import DirectRules, direct_spans
+from jittok.align.direct_spans import DirectRules, direct_spans
 from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
-from jittok.align.literal import literal_parts, literal_tokens
-from jittok.align.through_nfc import spans_through_nfc
-from jittok.compiled import keep, recall
+from jittok.align.nfc_spans import spans_through_nfc
+from jittok.align.replay import replayed_parts, replayed_tokens
 from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.inputs import Documents
 from jittok.locks import once
 from jittok.models import rwkv
-from jittok.models.kinds import kind_of
+from jittok.models.vocab_types import kind_of
 from jittok.normalize.case import CaseTable, case_table
-from jittok.normalize.composed import changed_fragments, nfc_tables
+from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
 from jittok.pretokenize.definition import pre_type
 from jittok.vocab import Vocab
+from jittok.vocab_cache import load_arrays, save_arrays
 
 _WAYS = {
-    "bpe": rewritten.BPE,
-    "spm": rewritten.SPM,
-    "plamo2": rewritten.PLAMO2,
-    "plamo3": rewritten.PLAMO3,
-    "rwkv": rewritten.RWKV,
+    "bpe": rewritten_text.BPE,
+    "spm": rewritten_text.SPM,
+    "plamo2": rewritten_text.PLAMO2,
+    "plamo3": rewritten_text.PLAMO3,
+    "rwkv": rewritten_text.RWKV,
 }
 """What is undone where texts are rewritten byte by byte, by `Alignment.rewriting`."""
 
 
-class Cut(NamedTuple):
+class EncodedFragments(NamedTuple):
     """The fragments of a stretch of documents, as `jittok.fragments` says, and their ids."""
 
     starts: I64
@@ -85,7 +85,7 @@ class Aligner:
         """The same of fragments that are encoded as they are there."""
         spans = np.empty((ids.size, 2), np.int64)
         left = np.empty(2 * starts.size, np.int64)
-        cut = Cut(*(frozen(array, array.dtype) for array in (starts, stops, tokens, ends, ids)))
+        cut = EncodedFragments(*(frozen(array, array.dtype) for array in (starts, stops, tokens, ends, ids)))
         count = direct_spans(
             self.lengths, self._rules, docs.data, docs.starts, first, last, frozen(document_ends, np.int64),
             cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids, spans.reshape(-1), left,
@@ -104,7 +104,7 @@ class Aligner:
         offsets = np.concatenate([[0], offsets])
         return character_spans(docs.data, docs.starts[first:last], docs.stops[first:last], offsets, spans)
 
-    def _others(self, data: U8, cut: Cut, spans: OutI64, left: OutI64, count: int) -> None:
+    def _others(self, data: U8, cut: EncodedFragments, spans: OutI64, left: OutI64, count: int) -> None:
         """Spans of the fragments that `direct_spans` has left."""
         listed = left[: 2 * count : 2]
         longest, flat = int((cut.stops[listed] - cut.starts[listed]).max()), spans.reshape(-1)
@@ -115,26 +115,26 @@ class Aligner:
             self._unigram(data, cut, flat, left, count, longest)
             return
         if self._way.walk == "rewritten":
-            room = rewritten.map_room(int(self.lengths.output.max(initial=0)))
-            count = rewritten.rewritten_spans(
+            capacity = rewritten_text.map_capacity(int(self.lengths.output.max(initial=0)))
+            count = rewritten_text.rewritten_spans(
                 self.lengths, self._rewriting, data, cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids,
-                np.empty(room, np.int64), np.empty(room, np.int64), flat, left, count,
+                np.empty(capacity, np.int64), np.empty(capacity, np.int64), flat, left, count,
             )  # fmt: skip
         for fragment, origin in left[: 2 * count].reshape(-1, 2).tolist():
             start, stop = int(cut.starts[fragment]), int(cut.stops[fragment])
             prefixed = bool(cut.tokens[fragment] == TEXT_PREFIXED)
             before, end = int(cut.ends[fragment - 1]) if fragment else 0, int(cut.ends[fragment])
             raw, wanted, out = data[start:stop].tobytes(), cut.ids[before:end], spans[before:end]
-            if self._way.literal != "chunks" and literal_parts(self.vocab, raw, start - origin, prefixed, wanted, out):
+            if self._way.literal != "chunks" and replayed_parts(self.vocab, raw, start - origin, prefixed, wanted, out):
                 continue
-            found = literal_tokens(self.vocab, raw, start - origin, prefixed)
+            found = replayed_tokens(self.vocab, raw, start - origin, prefixed)
             if self._way.literal != "chunks":  # whose ids are not looked at
                 _same([token for token, _, _ in found] == cut.ids[before:end].tolist(), fragment)
             spans[before:end] = [(i, j) for _, i, j in found] or np.empty((0, 2))
 
-    def _words(self, data: U8, cut: Cut, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
-        from jittok.align.plain_words import PLACES
-        from jittok.align.words import word_spans
+    def _words(self, data: U8, cut: EncodedFragments, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
+        from jittok.align.wordpiece import word_spans
+        from jittok.align.wordpiece_plain import OFFSETS
 
         word = np.empty(2 * longest + 8 if self._word_rules.ambiguous else 0, np.uint8)
         code = word_spans(
@@ -146,15 +146,15 @@ class Aligner:
             cut.ends,
             cut.ids,
             word,
-            np.empty(PLACES, np.int32),
+            np.empty(OFFSETS, np.int32),
             flat,
             left,
             count,
         )
         _same(code == 0, -1 - code)
 
-    def _unigram(self, data: U8, cut: Cut, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
-        from jittok.align.unigram import AT_ONCE, make_unigram_work, no_lattice, unigram_spans
+    def _unigram(self, data: U8, cut: EncodedFragments, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
+        from jittok.align.unigram import CHUNK_BYTES, make_unigram_work, no_lattice, unigram_spans
 
         if self._inert.usable:
             from jittok.align.unigram_text import make_text_work, text_spans
@@ -167,9 +167,9 @@ class Aligner:
                 return
         report = np.zeros(REPORT_SIZE, np.int64)
         for use_lattice in (0, 1):
-            room = 2 * longest + 64 if use_lattice else AT_ONCE
+            capacity = 2 * longest + 64 if use_lattice else CHUNK_BYTES
             lattice = self._lattice if use_lattice else no_lattice()
-            work, item, kept = make_unigram_work(room, bool(use_lattice)), 0, 0
+            work, item, kept = make_unigram_work(capacity, bool(use_lattice)), 0, 0
             while True:
                 code = unigram_spans(
                     self.lengths, self._unigram_rules, lattice, use_lattice, work, data, cut.starts, cut.stops,
@@ -177,28 +177,28 @@ class Aligner:
                 )  # fmt: skip
                 if code != OUT_OF_WORK:
                     break
-                item, kept, room = int(report[FRAGMENT]), int(report[FOUND]), 2 * int(report[NEED])
-                work = make_unigram_work(room, bool(use_lattice))
+                item, kept, capacity = int(report[FRAGMENT]), int(report[FOUND]), 2 * int(report[NEED])
+                work = make_unigram_work(capacity, bool(use_lattice))
             _same(code >= 0, int(left[2 * report[FRAGMENT]]))
             count = code
             if not count:
                 return
 
     @once
-    def _rewriting(self) -> rewritten.Rewriting:
+    def _rewriting(self) -> rewritten_text.RewriteRules:
         vocab = self.vocab
         kind, begins = _WAYS[self._way.rewriting], np.zeros(256, np.uint8)
         dna = [-1, -1, -1]
         case = CaseTable(*(frozen([], dtype) for dtype in (np.uint16, np.uint8, np.int64, np.int64)))
         if vocab.model == "whitespace":
-            kind, case = rewritten.WHITESPACE, case_table()
+            kind, case = rewritten_text.WHITESPACE, case_table()
         elif is_dna(vocab):
-            kind, dna = rewritten.DNA, [find_key(vocab, key) for key in (DNA_BEGIN, DNA_END, DNA_UNKNOWN)]
-        elif kind == rewritten.RWKV:
+            kind, dna = rewritten_text.DNA, [find_key(vocab, key) for key in (DNA_BEGIN, DNA_END, DNA_UNKNOWN)]
+        elif kind == rewritten_text.RWKV:
             raw, ends = rwkv.pieces(vocab)
             begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
         bpe = self._way.rewriting == "bpe"  # PLaMo-2 has the flags too, and does not do it
-        return rewritten.Rewriting(
+        return rewritten_text.RewriteRules(
             kind, int(bpe and vocab.escape_whitespaces), int(bpe and pre_type(vocab.pre_type).begin_lines),
             int(vocab.shortest_utf8),
             self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
@@ -207,18 +207,18 @@ class Aligner:
 
     def _kept_or_made(self, make: Callable[[], dict[str, Any]], *parts: str) -> dict[str, Any]:
         """The structures `parts` as they are kept on disk; else what `make` gives, which is kept then."""
-        kept = None if self._key is None else recall(self._key, "spans")
+        kept = None if self._key is None else load_arrays(self._key, "spans")
         known = kept and kept.part(*parts)
         if not known:
             known = make()
             if self._key is not None:
-                keep(self._key, "spans", known)
+                save_arrays(self._key, "spans", known)
         return known
 
     @once
     def _word_rules(self) -> Any:
         def make() -> dict[str, Any]:
-            from jittok.align.word_rules import word_rules
+            from jittok.align.wordpiece_rules import word_rules
 
             return {"words": word_rules(self.vocab)}
 
@@ -227,8 +227,8 @@ class Aligner:
     @once
     def _unigram_parts(self) -> dict[str, Any]:
         def make() -> dict[str, Any]:
-            from jittok.align.inert import build_inert
-            from jittok.align.normalized import unigram_rules
+            from jittok.align.inert_characters import build_inert
+            from jittok.align.unigram_normalizer import unigram_rules
 
             rules = unigram_rules(self.vocab)
             return {"unigram": rules, "inert": build_inert(self.vocab, rules)}

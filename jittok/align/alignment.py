@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jittok.align.characters import character_spans
 from jittok.display import html
 from jittok.locks import once
-from jittok.rows.growing import Growing
+from jittok.rows.growing_array import Growing
 from jittok.rows.ids import Ids
 from jittok.rows.token_array import Describe, TokenArray
 
@@ -28,7 +28,7 @@ class Alignment:
     `ids`: int32[n]
     `spans`: int64[n, 2], byte offsets into the text as given (the UTF-8 of a str). Token k stands for bytes spans[k, 0]
     up to, not including, spans[k, 1]
-    `text`: str or bytes, None for rows of a batch
+    `text_reader`: str or bytes, None for rows of a batch
 
     Starts never fall, nor do ends. Where one character of the text became several tokens, these share its span. Other
     tokens never overlap. A token that stands for nothing has an empty span: a space that was put before, BOS, EOS.
@@ -154,7 +154,7 @@ class AlignmentBatch:
             del stretch
         offsets = np.concatenate(ends)
         offsets.flags.writeable = False
-        return cls(ids.taken(), offsets, spans.taken().reshape(-1, 2), unit)
+        return cls(ids.detach(), offsets, spans.detach().reshape(-1, 2), unit)
 
     @property
     def tokens(self) -> TokenArray:

@@ -31,20 +31,20 @@ def character_spans(
 def count_characters(data: U8, starts: I64, stops: I64, offsets: I64, spans: I64, out: OutI64) -> int:
     """`character_spans` to out: int64[2 * n]; returns n. Linear where neither starts nor ends of spans fall:
     few files let them."""
-    text, places, found = window(data), window(spans), window(out)
+    text, positions, found = window(data), window(spans), window(out)
     for document in range(starts.size):
         origin, size = starts[document], stops[document] - starts[document]
         for side in range(2):  # a start counts back to where its character begins, an end on to where it ends
             at, characters = 0, 0  # characters that begin before `at`
             for k in range(2 * offsets[document] + side, 2 * offsets[document + 1], 2):
-                place = min(max(get_i64(places, k), 0), size)
-                while at < place:
+                position = min(max(get_i64(positions, k), 0), size)
+                while at < position:
                     characters += _begins(text, origin + at)
                     at += 1
-                while at > place:
+                while at > position:
                     at -= 1
                     characters -= _begins(text, origin + at)
-                inside = side == 0 and place < size and not _begins(text, origin + place)
+                inside = side == 0 and position < size and not _begins(text, origin + position)
                 put_i64(found, k, characters - 1 if inside and characters > 0 else characters)
     return spans.size // 2
 

@@ -1,5 +1,5 @@
 """Spans of texts that a `Pipeline` has encoded: where its tokens spell the text, their own bytes (`spelled`); else by
-its plain way, exact and slow. A long text is read a window at a time, along the ids (`walked`) or as tokens
+its plain way, exact and slow. A long text is read a window at a time, along the ids (`token_walk`) or as tokens
 (`windows`).
 
 Each normalizer keeps which bytes every character stands for: its own where it has not changed, all that was replaced
@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.align import walked, windows
+from jittok.align import token_walk, windows
 from jittok.align.characters import character_spans
-from jittok.align.ordered import ordered
-from jittok.align.spelled import Spelling, spelled_spans, spelling_of
+from jittok.align.mark_order import ordered_document
+from jittok.align.spelled_tokens import TokenSpelling, spelled_spans, spelling_of
 from jittok.inputs import Documents
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT
@@ -66,14 +66,14 @@ class FileAligner:
 
     def _by_windows(self, raw: bytes, ids: NDArray[np.int32], spans: NDArray[np.int64]) -> bool:
         """Write the spans of a long document's ids, a window of it at a time; whether that works."""
-        if len(raw) <= 2 * windows.WINDOW:
+        if len(raw) <= 2 * windows.FIRST_WINDOW_BYTES:
             return False
         single = self.pipeline.single if self.add_special else (FIRST_TEXT,)
         first = single.index(FIRST_TEXT)
         last = ids.size - (len(single) - 1 - first)
         spans[:first], spans[last:] = 0, len(raw)
         ids, spans = ids[first:last], spans[first:last]
-        found = ordered(runner(self.pipeline), raw, self.parse_special)
+        found = ordered_document(runner(self.pipeline), raw, self.parse_special)
         if found is None:
             return self._by_windows_of(raw, ids, spans)
         if not self._by_windows_of(found.raw, ids, spans):
@@ -82,7 +82,7 @@ class FileAligner:
         return True
 
     def _by_windows_of(self, raw: bytes, ids: NDArray[np.int32], spans: NDArray[np.int64]) -> bool:
-        walk = walked.Walk(self.pipeline, raw, ids, self.parse_special, spans)
+        walk = token_walk.TokenWalk(self.pipeline, raw, ids, self.parse_special, spans)
         return windows.by_windows(walk, raw) or windows.spans_by_windows(
             self.pipeline, raw, ids, self.parse_special, spans
         )
@@ -96,10 +96,10 @@ class FileAligner:
         return character_spans(docs.data, docs.starts[first:last], docs.stops[first:last], offsets, spans)
 
 
-_SPELLINGS: WeakKeyDictionary[Pipeline, Spelling | None] = WeakKeyDictionary()
+_SPELLINGS: WeakKeyDictionary[Pipeline, TokenSpelling | None] = WeakKeyDictionary()
 
 
-def _spelling(pipeline: Pipeline) -> Spelling | None:
+def _spelling(pipeline: Pipeline) -> TokenSpelling | None:
     """How tokens spell documents, found once."""
     if pipeline not in _SPELLINGS:
         _SPELLINGS[pipeline] = spelling_of(pipeline)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, U16, frozen
 from jittok.models import rwkv
-from jittok.models.kinds import kind_of
+from jittok.models.vocab_types import kind_of
 from jittok.pretokenize.definition import pre_type
 from jittok.unicode.characters import KMER_MARK, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
 from jittok.unicode.tables import BYTE_OF_CHARACTER
@@ -65,8 +65,8 @@ def find_key(vocab: Vocab, key: bytes) -> int:
 def _equal_keys(vocab: Vocab, key: bytes) -> NDArray[np.int64]:
     """int64[n]: the tokens whose key this is."""
     found = np.flatnonzero(np.diff(vocab.key_offsets) == len(key))
-    places = vocab.key_offsets[found][:, None] + np.arange(len(key))
-    equal: NDArray[np.bool_] = (vocab.key_bytes[places] == np.frombuffer(key, np.uint8)).all(axis=1)
+    positions = vocab.key_offsets[found][:, None] + np.arange(len(key))
+    equal: NDArray[np.bool_] = (vocab.key_bytes[positions] == np.frombuffer(key, np.uint8)).all(axis=1)
     return found[equal]
 
 

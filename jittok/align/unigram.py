@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutF64, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutF64, OutI32, OutI64, OutU8, as_int64, frozen, helper, kernel
 from jittok._raw import Window, get_i32, get_i64, get_u8, put_i64, put_u8, window
-from jittok.align.direct import first_id
+from jittok.align.direct_spans import first_id
 from jittok.align.lengths import Lengths
-from jittok.align.normalized import (
+from jittok.align.unigram_normalizer import (
     BROKEN,
     NORMAL,
     USER_DEFINED,
     Normal,
-    Place,
+    SourcePosition,
     UnigramRules,
     can_match,
     normalize,
@@ -33,12 +33,12 @@ from jittok.vocab import Vocab
 
 UNKNOWN_PENALTY = 10.0
 FAR = 1 << 62
-AT_ONCE = 1 << 16
+CHUNK_BYTES = 1 << 16
 """Bytes of normalized text that are walked at once where no lattice is needed."""
 LOWEST = -float(np.finfo(np.float64).max)
 
 
-class Lattice(NamedTuple):
+class UnknownRunLattice(NamedTuple):
     """What the best path is found with."""
 
     trie: DoubleArray  # tokens that can match -> id and score
@@ -46,24 +46,24 @@ class Lattice(NamedTuple):
     unk_score: float
 
 
-def build_lattice(vocab: Vocab) -> Lattice:
+def build_lattice(vocab: Vocab) -> UnknownRunLattice:
     """The trie and the score of an unknown character. Source: llama.cpp, `llm_tokenizer_ugm`."""
     scores = np.where(vocab.attributes & USER_DEFINED, np.float32(0), vocab.scores)
     normal = vocab.scores[vocab.file_attributes & NORMAL != 0]
     lowest = np.min(normal[~np.isnan(normal)], initial=np.finfo(np.float32).max)
-    return Lattice(
+    return UnknownRunLattice(
         trie_of(vocab, can_match(vocab), scores),
         vocab.unk_id,
         float(np.float32(lowest) - np.float32(UNKNOWN_PENALTY)),
     )
 
 
-def no_lattice() -> Lattice:
+def no_lattice() -> UnknownRunLattice:
     """What is for a lattice that is not needed."""
-    return Lattice(DoubleArray(frozen([], np.int32)), 0, 0.0)
+    return UnknownRunLattice(DoubleArray(frozen([], np.int32)), 0, 0.0)
 
 
-class Run(NamedTuple):
+class UnknownRun(NamedTuple):
     """How far the ids have been walked."""
 
     k: int  # the next of them
@@ -83,19 +83,20 @@ class UnigramWork(NamedTuple):
     origins: OutI64  # where that starts
 
 
-def make_unigram_work(room: int, lattice: bool) -> UnigramWork:
-    """Scratch for normalized texts of up to `room` bytes."""
-    cells = room + 1 if lattice else 0
+def make_unigram_work(capacity: int, lattice: bool) -> UnigramWork:
+    """Scratch for normalized texts of up to `capacity` bytes."""
+    cells = capacity + 1 if lattice else 0
     return UnigramWork(
-        np.empty(room, np.uint8), np.empty(room, np.int64), np.empty(room, np.int64),
+        np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
         np.empty(cells, np.float64), np.empty(cells, np.int32), np.empty(cells, np.int64),
     )  # fmt: skip
 
 
 @kernel
 def unigram_spans(
-    lengths: Lengths, rules: UnigramRules, lattice: Lattice, use_lattice: int, work: UnigramWork, data: U8, starts: I64,
-    stops: I64, ends: I64, ids: I32, spans: OutI64, left: OutI64, item: int, count: int, kept: int, report: OutI64,
+    lengths: Lengths, rules: UnigramRules, lattice: UnknownRunLattice, use_lattice: int, work: UnigramWork, data: U8,
+    starts: I64, stops: I64, ends: I64, ids: I32, spans: OutI64, left: OutI64, item: int, count: int, kept: int,
+    report: OutI64,
 ) -> int:  # fmt: skip
     """Spans of the tokens of the fragments left[2 * item : 2 * count], a list as `direct_spans` makes it.
 
@@ -121,9 +122,9 @@ def unigram_spans(
                 return BROKEN if code == BROKEN else OUT_OF_WORK
             told = code == 1
         if use_lattice:
-            place = normalize(rules, text, data, Place(start, 0, 0, 0, -1, -1), stop, FAR)
-            size = place.at
-            if place.i == BROKEN:
+            position = normalize(rules, text, data, SourcePosition(start, 0, 0, 0, -1, -1), stop, FAR)
+            size = position.at
+            if position.i == BROKEN:
                 return BROKEN
             if size > work.text.size:
                 report[NEED] = size
@@ -139,10 +140,10 @@ def unigram_spans(
 
 
 @helper
-def _put_span(out: Normal, at: int, behind: int, spans: Window, k: int, origin: int) -> None:
+def _put_span(out: Normal, at: int, after: int, spans: Window, k: int, origin: int) -> None:
     """The span of id k, which covers bytes at .. after - 1 of the normalized text."""
     put_i64(spans, 2 * k, get_i64(out.starts, at) - origin)
-    put_i64(spans, 2 * k + 1, get_i64(out.stops, behind - 1) - origin)
+    put_i64(spans, 2 * k + 1, get_i64(out.stops, after - 1) - origin)
 
 
 @helper
@@ -152,14 +153,14 @@ def _walk_text(
 ) -> int:  # fmt: skip
     """Spans of ids k .. end - 1, which cover data[start:stop], half a buffer at a time: 1, 0 where the ids do not tell,
     BROKEN, or OUT_OF_WORK."""
-    place, limit = Place(start, 0, 0, 0, -1, -1), out.room >> 1
-    run = Run(k, 0, -1, -1)
+    position, limit = SourcePosition(start, 0, 0, 0, -1, -1), out.capacity >> 1
+    run = UnknownRun(k, 0, -1, -1)
     while True:
-        place = normalize(rules, out, data, place, stop, limit)
-        if place.i == BROKEN:
+        position = normalize(rules, out, data, position, stop, limit)
+        if position.i == BROKEN:
             return BROKEN
-        size, last = place.at, place.i == stop
-        if size > out.room:
+        size, last = position.at, position.i == stop
+        if size > out.capacity:
             return OUT_OF_WORK
         run = _walk(rules, sizes, out, size, last, ids, run, end, origin, spans)
         if run.at < 0:
@@ -173,14 +174,16 @@ def _walk_text(
         size -= run.at
         if 2 * size > limit:
             return OUT_OF_WORK
-        place = Place(place.i, size, place.inside, place.prepended, place.gap_start, place.gap_stop)
+        position = SourcePosition(
+            position.i, size, position.inside, position.prepended, position.gap_start, position.gap_stop
+        )
 
 
 @helper
 def _walk(
-    rules: UnigramRules, sizes: Window, out: Normal, size: int, last: bool, ids: Window, run: Run, end: int,
+    rules: UnigramRules, sizes: Window, out: Normal, size: int, last: bool, ids: Window, run: UnknownRun, end: int,
     origin: int, spans: Window,
-) -> Run:  # fmt: skip
+) -> UnknownRun:  # fmt: skip
     """Spans of ids run.k .. end - 1, as far as the first `size` normalized bytes make them certain. `last`: there are
     no more bytes. In the result, run.at is where the next token begins, or where the unknown one continues; -1: the ids
     do not tell."""
@@ -188,37 +191,37 @@ def _walk(
     while k < end:
         token = get_i32(ids, k)
         if token != rules.unk_id:
-            behind = at + get_i32(sizes, token + 1)
-            if behind > size:
-                return Run(k, -1 if last else at, -1, -1)
-            if behind == at:
-                return Run(k, -1, -1, -1)
-            _put_span(out, at, behind, spans, k, origin)
-            at, k = behind, k + 1
+            following = at + get_i32(sizes, token + 1)
+            if following > size:
+                return UnknownRun(k, -1 if last else at, -1, -1)
+            if following == at:
+                return UnknownRun(k, -1, -1, -1)
+            _put_span(out, at, following, spans, k, origin)
+            at, k = following, k + 1
             continue
         while at < size:
-            behind = at + lead_length(get_u8(out.text, at))
-            if behind > size and not last:
-                return Run(k, at, first, behind_run)
+            following = at + lead_length(get_u8(out.text, at))
+            if following > size and not last:
+                return UnknownRun(k, at, first, behind_run)
             if not _may_be_unknown(rules, out, at, size):
                 break
             if first >= 0 and k + 1 < end:
                 after = get_i32(ids, k + 1)
-                if not last and after >= 0 and at + wide(rules.offsets[after + 1] - rules.offsets[after]) > size:
-                    return Run(k, at, first, behind_run)
-                if _stands(rules, out, at, size, after):
-                    return Run(k, -1, -1, -1)
-            behind = min(behind, size)
+                if not last and after >= 0 and at + as_int64(rules.offsets[after + 1] - rules.offsets[after]) > size:
+                    return UnknownRun(k, at, first, behind_run)
+                if _token_matches_at(rules, out, at, size, after):
+                    return UnknownRun(k, -1, -1, -1)
+            following = min(following, size)
             first = get_i64(out.starts, at) if first < 0 else first
-            behind_run, at = get_i64(out.stops, behind - 1), behind
+            behind_run, at = get_i64(out.stops, following - 1), following
         if at == size and not last:
-            return Run(k, at, first, behind_run)
+            return UnknownRun(k, at, first, behind_run)
         if first < 0:
-            return Run(k, -1, -1, -1)
+            return UnknownRun(k, -1, -1, -1)
         put_i64(spans, 2 * k, first - origin)
         put_i64(spans, 2 * k + 1, behind_run - origin)
         k, first = k + 1, -1
-    return Run(k, at if last or at == size else -1, -1, -1)
+    return UnknownRun(k, at if last or at == size else -1, -1, -1)
 
 
 @helper
@@ -233,11 +236,11 @@ def _may_be_unknown(rules: UnigramRules, out: Normal, at: int, size: int) -> boo
 
 
 @helper
-def _stands(rules: UnigramRules, out: Normal, at: int, size: int, token: int) -> bool:
+def _token_matches_at(rules: UnigramRules, out: Normal, at: int, size: int, token: int) -> bool:
     """Whether the text of a token is at `at`."""
     if token < 0:
         return False
-    start, length = wide(rules.offsets[token]), wide(rules.offsets[token + 1] - rules.offsets[token])
+    start, length = as_int64(rules.offsets[token]), as_int64(rules.offsets[token + 1] - rules.offsets[token])
     if at + length > size:
         return False
     for i in range(length):
@@ -247,7 +250,7 @@ def _stands(rules: UnigramRules, out: Normal, at: int, size: int, token: int) ->
 
 
 @helper
-def _find_path(lattice: Lattice, work: UnigramWork, text: Window, size: int) -> None:
+def _find_path(lattice: UnknownRunLattice, work: UnigramWork, text: Window, size: int) -> None:
     """The last token of the best path to each place. Sums are doubles; only a strictly larger one wins.
 
     Source: llama.cpp, `llm_tokenizer_ugm_session::tokenize`.
@@ -275,19 +278,19 @@ def _find_path(lattice: Lattice, work: UnigramWork, text: Window, size: int) -> 
 
 @helper
 def _walk_path(
-    lattice: Lattice, work: UnigramWork, out: Normal, size: int, ids: Window, k: int, end: int, origin: int,
+    lattice: UnknownRunLattice, work: UnigramWork, out: Normal, size: int, ids: Window, k: int, end: int, origin: int,
     spans: Window,
 ) -> bool:  # fmt: skip
     """Spans of ids k .. end - 1, from the last one back along the best path; whether the ids are those of the path."""
-    at, behind, joined = end, size, False  # joined: the token after is unknown, so an unknown one joins it
+    at, after, joined = end, size, False  # joined: the token after is unknown, so an unknown one joins it
     last = size
-    while behind > 0:
-        token, before = wide(work.tokens[behind]), work.origins[behind]
+    while after > 0:
+        token, before = as_int64(work.tokens[after]), work.origins[after]
         unknown = token == lattice.unk_id
         if not (joined and unknown):
-            at, last = at - 1, behind
+            at, last = at - 1, after
             if at < k or get_i32(ids, at) != token:
                 return False
         _put_span(out, before, last, spans, at, origin)
-        behind, joined = before, unknown
+        after, joined = before, unknown
     return at == k

@@ -1,9 +1,9 @@
 """Spans of Unigram walked over the text itself, as it is mostly normalized to itself.
 
-In an inert stretch (see `inert`) a token covers as many bytes as its text has. U+2581 before it stands for the
-blanks there. Where spaces are not merged, each U+2581 stands for one blank. Around what is not inert a few bytes are
-normalized, just as many as the tokens there need. Two kinds of fragments are left to the way over the whole normalized
-text: those whose ids do not tell the spans, and those far from any real text.
+In an inert stretch (see `inert_characters`) a token covers as many bytes as its text has. U+2581 before it stands for
+the blanks there. Where spaces are not merged, each U+2581 stands for one blank. Around what is not inert a few bytes
+are normalized, just as many as the tokens there need. Two kinds of fragments are left to the way over the whole
+normalized text: those whose ids do not tell the spans, and those far from any real text.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from jittok._raw import (
     trailing_zeros,
     window,
 )
-from jittok.align.direct import first_id
-from jittok.align.inert import (
+from jittok.align.direct_spans import first_id
+from jittok.align.inert_characters import (
     BEGINS,
     BLANK,
     BLANK_BIT,
@@ -40,16 +40,16 @@ from jittok.align.inert import (
     open_inert,
 )
 from jittok.align.lengths import Lengths
-from jittok.align.normalized import Normal, UnigramRules
-from jittok.align.steps import Cursor, StepWindow, is_character, normalize_more, open_steps
+from jittok.align.normalizer_steps import NormalizerCursor, StepWindow, is_character, normalize_more, open_steps
+from jittok.align.unigram_normalizer import Normal, UnigramRules
 from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
 
-STRETCH = 4096
+CHUNK_BYTES = 4096
 """Bytes that are looked at before their tokens are walked."""
-ROOM = 1 << 14
+BUFFER_BYTES = 1 << 14
 """Normalized bytes beside what is inert."""
-LONGEST = 1 << 16
+LONGEST_TOKEN = 1 << 16
 """Bytes of a token, a run of unknown characters, that is looked at again with each stretch until its end is seen."""
 
 
@@ -63,10 +63,12 @@ class TextWork(NamedTuple):
 
 def make_text_work() -> TextWork:
     """Scratch of one call."""
-    return TextWork(np.empty(ROOM, np.uint8), np.empty(ROOM, np.int64), np.empty(ROOM, np.int64))
+    return TextWork(
+        np.empty(BUFFER_BYTES, np.uint8), np.empty(BUFFER_BYTES, np.int64), np.empty(BUFFER_BYTES, np.int64)
+    )
 
 
-class Walk(NamedTuple):
+class TextWalk(NamedTuple):
     """What is walked over, as windows."""
 
     text: Window
@@ -97,7 +99,7 @@ def text_spans(
     marks, steps, kept = open_inert(inert), open_steps(rules), 0
     for item in range(count):
         fragment, origin = left[2 * item], left[2 * item + 1]
-        walk = Walk(
+        walk = TextWalk(
             window(data), window(lengths.output), window(ids), window(spans), origin, starts[fragment],
             stops[fragment], ends[fragment], steps, window(rules.texts), window(rules.offsets), rules.unk_id,
         )  # fmt: skip
@@ -109,16 +111,16 @@ def text_spans(
 
 
 @helper
-def _put_span(w: Walk, k: int, start: int, stop: int) -> None:
+def _put_span(w: TextWalk, k: int, start: int, stop: int) -> None:
     put_i64(w.spans, 2 * k, start - w.origin)
     put_i64(w.spans, 2 * k + 1, stop - w.origin)
 
 
 @helper
-def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> bool:
+def _walk(w: TextWalk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> bool:
     """Spans of ids k .. w.end - 1, which cover the text from i on; False where they do not tell.
 
-    inside: see `Cursor`; safe: where the inert stretch ends; whole: whether because of what is there
+    inside: see `NormalizerCursor`; safe: where the inert stretch ends; whole: whether because of what is there
     """
     safe, whole = i, False
     if w.steps.merge == 0 and not inside:  # the space before the text is nowhere in it
@@ -132,10 +134,10 @@ def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool
         if k < 0:
             return False
         inside = inside or k > begin
-        if safe - i > LONGEST:
+        if safe - i > LONGEST_TOKEN:
             return False
         if not whole and safe < w.stop:
-            safe, whole = inert_end(inert, w.text, safe, STRETCH, w.stop)
+            safe, whole = inert_end(inert, w.text, safe, CHUNK_BYTES, w.stop)
             continue
         i, k, inside = _walk_odd(w, inert, out, i, k, inside)
         if k < 0 or (i == w.stop and k == w.end):
@@ -144,7 +146,7 @@ def _walk(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool
 
 
 @helper
-def _walk_inert(w: Walk, inert: InertWindow, i: int, safe: int, k: int, inside: bool) -> tuple[int, int]:
+def _walk_inert(w: TextWalk, inert: InertWindow, i: int, safe: int, k: int, inside: bool) -> tuple[int, int]:
     """Spans of the ids from k on that end in the inert text[i:safe]; the place after the last one and the next id, -1
     where ids do not tell."""
     while k < w.end:
@@ -211,7 +213,7 @@ def _stride_evenly(
 
 
 @helper
-def _skip_blanks(w: Walk, inert: InertWindow, at: int, safe: int) -> int:
+def _skip_blanks(w: TextWalk, inert: InertWindow, at: int, safe: int) -> int:
     """The first byte from `at` on that is no blank, or `safe`."""
     newline = 10 if get_u8(inert.ascii, 10) & BLANK else 0x20
     while at + 64 <= safe:
@@ -227,7 +229,7 @@ def _skip_blanks(w: Walk, inert: InertWindow, at: int, safe: int) -> int:
 
 
 @helper
-def _unknown_end(w: Walk, inert: InertWindow, i: int, safe: int, k: int) -> int:
+def _unknown_end(w: TextWalk, inert: InertWindow, i: int, safe: int, k: int) -> int:
     """Where a run of unknown characters ends that begins at i; i when that is not seen from text[i:safe], -1 when it
     may be the next id that is in it."""
     at, after = i, -1
@@ -267,7 +269,7 @@ def _unknown_end(w: Walk, inert: InertWindow, i: int, safe: int, k: int) -> int:
 
 
 @helper
-def _stands(w: Walk, out: Normal, at: int, size: int, token: int) -> bool:
+def _token_matches_at(w: TextWalk, out: Normal, at: int, size: int, token: int) -> bool:
     """Whether the text of a token is at `at` of the normalized text."""
     begin = get_i64(w.offsets, token)
     length = get_i64(w.offsets, token + 1) - begin
@@ -280,37 +282,37 @@ def _stands(w: Walk, out: Normal, at: int, size: int, token: int) -> bool:
 
 
 @helper
-def _walk_odd(w: Walk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> tuple[int, int, bool]:
+def _walk_odd(w: TextWalk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> tuple[int, int, bool]:
     """Write spans of ids from k on, at least one if there is one, until a token ends together with a step inside a
     word. Returns (place after, next id, inside a word). The second is -1 where the ids do not tell."""
-    cursor, at = Cursor(i, 0, inside, -1, -1), 0
+    cursor, at = NormalizerCursor(i, 0, inside, -1, -1), 0
     while k < w.end:
-        token, behind = get_i32(w.ids, k), at
+        token, following = get_i32(w.ids, k), at
         if token == w.unk_id:
             while True:
-                cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, behind + 1)
-                if cursor.i < 0 or cursor.size <= behind:
+                cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, following + 1)
+                if cursor.i < 0 or cursor.size <= following:
                     break
-                length = lead_length(get_u8(out.text, behind))
-                cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, behind + length)
-                if cursor.i < 0 or is_character(w.steps, out, behind, min(behind + length, cursor.size)):
+                length = lead_length(get_u8(out.text, following))
+                cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, following + length)
+                if cursor.i < 0 or is_character(w.steps, out, following, min(following + length, cursor.size)):
                     break
-                if behind > at and k + 1 < w.end:
+                if following > at and k + 1 < w.end:
                     after = get_i32(w.ids, k + 1)
-                    if after >= 0 and get_u8(out.text, behind) == get_u8(w.texts, get_i64(w.offsets, after)):
-                        need = behind + get_i64(w.offsets, after + 1) - get_i64(w.offsets, after)
+                    if after >= 0 and get_u8(out.text, following) == get_u8(w.texts, get_i64(w.offsets, after)):
+                        need = following + get_i64(w.offsets, after + 1) - get_i64(w.offsets, after)
                         cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, need)
-                        if cursor.i < 0 or _stands(w, out, behind, cursor.size, after):
+                        if cursor.i < 0 or _token_matches_at(w, out, following, cursor.size, after):
                             return i, -1, False
-                behind = min(behind + length, cursor.size)
+                following = min(following + length, cursor.size)
         else:
-            behind += get_i32(w.sizes, token + 1)
-            cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, behind)
-        if cursor.i < 0 or behind == at or behind > cursor.size:
+            following += get_i32(w.sizes, token + 1)
+            cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, following)
+        if cursor.i < 0 or following == at or following > cursor.size:
             return i, -1, False
-        _put_span(w, k, get_i64(out.starts, at), get_i64(out.stops, behind - 1))
-        at, k = behind, k + 1
+        _put_span(w, k, get_i64(out.starts, at), get_i64(out.stops, following - 1))
+        at, k = following, k + 1
         if at == cursor.size and cursor.inside and cursor.gap_start < 0:
             return cursor.i, k, True
-    cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, out.room + 1)
+    cursor = normalize_more(w.steps, inert, out, w.text, w.start, w.stop, cursor, out.capacity + 1)
     return cursor.i, k if cursor.i == w.stop and cursor.size == at else -1, False

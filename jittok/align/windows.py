@@ -19,18 +19,18 @@ from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, Merges, Pieces, Unigram, WordPiece, Words
 from jittok.reference.pipeline.documents import aligned
 
-WINDOW = 1 << 13
+FIRST_WINDOW_BYTES = 1 << 13
 """Bytes of a window at first."""
 OVERLAP = 8
 """Part of a window that the next one has too: one of so many."""
-ALIKE = 4
+EQUAL_TOKENS = 4
 """Tokens on either side of a place where windows are joined."""
 TRIES = 256
 """Places that are tried."""
 
 
 class Window(NamedTuple):
-    """document[start:stop] as the plain way reads it. A row is a token, or what `walked` walks along."""
+    """document[start:stop] as the plain way reads it. A row is a token, or what `token_walk` walks along."""
 
     start: int
     stop: int
@@ -47,7 +47,7 @@ class Joint(NamedTuple):
     is_one: bool  # the row before either place is one and the same
 
 
-class Way(Protocol):
+class WindowReader(Protocol):
     """What is read in windows: the rows of a window, and what becomes of those that windows agree on."""
 
     alike: int  # rows on either side of a place where windows are joined
@@ -74,14 +74,14 @@ def spans_by_windows(
     if not ids.size:
         return True
     try:
-        return by_windows(Tokens(pipeline, ids, parse_special, spans), raw)
+        return by_windows(ReferenceTokens(pipeline, ids, parse_special, spans), raw)
     except EncodingFailed:  # of a window that ends inside of something
         return False
 
 
-def by_windows(way: Way, raw: bytes) -> bool:
+def by_windows(way: WindowReader, raw: bytes) -> bool:
     """Read a document in windows; whether they tell what it has."""
-    size = WINDOW
+    size = FIRST_WINDOW_BYTES
     here = _window(way, raw, 0, size)
     while here.stop < len(raw):
         after = _window(way, raw, _next_start(raw, here, size // OVERLAP), size)
@@ -95,11 +95,11 @@ def by_windows(way: Way, raw: bytes) -> bool:
         else:
             if not _add(way, here, joint.last):
                 return False
-            here, size = after._replace(first=joint.first, goes_on=joint.is_one), WINDOW
+            here, size = after._replace(first=joint.first, goes_on=joint.is_one), FIRST_WINDOW_BYTES
     return _add(way, here, len(here.rows)) and way.finished()
 
 
-def _add(way: Way, window: Window, last: int) -> bool:
+def _add(way: WindowReader, window: Window, last: int) -> bool:
     """Add the rows of a window up to `last`."""
     return way.add(window.rows[window.first : last], int(window.rows[window.first - 1, 2]) if window.goes_on else None)
 
@@ -114,7 +114,7 @@ def _longer(old: Window, new: Window, alike: int) -> Window | None:
     return new._replace(first=old.first, goes_on=old.goes_on)
 
 
-def _window(way: Way, raw: bytes, start: int, size: int) -> Window:
+def _window(way: WindowReader, raw: bytes, start: int, size: int) -> Window:
     stop = min(start + size, len(raw))
     while stop < len(raw) and raw[stop] & 0xC0 == 0x80 and stop < start + size + 3:
         stop += 1
@@ -165,10 +165,10 @@ def goes_through(here: Window, after: Window) -> Joint | None:
     return Joint(len(here.rows), first + 1, True) if through and last[0] == other[0] else None
 
 
-class Tokens(Way):
+class ReferenceTokens(WindowReader):
     """Windows of tokens, whose ids must be those of the document."""
 
-    alike = ALIKE
+    alike = EQUAL_TOKENS
 
     def __init__(
         self, pipeline: Pipeline, ids: NDArray[np.int32], parse_special: bool, spans: NDArray[np.int64]

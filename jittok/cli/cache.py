@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     from jittok._jit.store import cache_dir
-    from jittok.compiled import entries
+    from jittok.vocab_cache import entries
 
     found = entries()
     if options.json:
@@ -86,7 +86,7 @@ def _in_use() -> str:
 
 
 def _clear(options: argparse.Namespace) -> int:
-    from jittok.compiled import clear
+    from jittok.vocab_cache import clear
 
     count, size = clear()
     write(json.dumps({"files": count, "bytes": size}) + "\n" if options.json else f"{count} files, {size} bytes\n")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.display.terminal import harmless, one_name
 from jittok.errors import check_local
-from jittok.writers.whole import is_standard_output, is_stream, naming
+from jittok.writers.atomic_files import is_standard_output, is_stream, naming
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

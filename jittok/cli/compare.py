@@ -22,7 +22,7 @@ from jittok.cli.common import (
 )
 from jittok.cli.texts import ProgressOf, find
 from jittok.display.terminal import harmless_json
-from jittok.writers.whole import whole
+from jittok.writers.atomic_files import atomic_file
 
 HELP = "Compare two tokenizers: their tokens on documents, or their parts."
 EXAMPLES = """# documents that are tokenized differently, and why
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 def _told(found: object, options: argparse.Namespace) -> int:
     """Print what was found; the status."""
     if options.html:
-        with whole(options.html) as new:
+        with atomic_file(options.html) as new:
             new.write_text(found.to_html(), "utf-8", "backslashreplace")  # type: ignore[attr-defined]
     told = f"{harmless_json(found.to_json())}\n" if options.json else str(found)  # type: ignore[attr-defined]
     write_report(told, [options.html] if options.html else [])

@@ -28,7 +28,7 @@ from jittok.display.terminal import one_name
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options
-    from jittok.corpus.predict import Prediction
+    from jittok.corpus.prediction import Prediction
     from jittok.corpus.run import Summary
 
 HELP = "Compile documents into training-ready token shards."
@@ -185,7 +185,7 @@ def _summary_text(summary: Summary) -> str:
 
 def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.corpus.compiler import check_out, formats_of
-    from jittok.corpus.predict import predict
+    from jittok.corpus.prediction import predict
     from jittok.corpus.sources import check_looks, check_options, find_sources
     from jittok.corpus.timing import Sampler, with_time
     from jittok.encode.stretches import thread_count

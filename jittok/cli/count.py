@@ -8,7 +8,7 @@ import json
 import numpy as np
 
 from jittok.cli.common import add_vocab, group, open_vocab, tell_slow, write
-from jittok.cli.texts import ProgressOf, Texts, add_texts
+from jittok.cli.texts import InputTexts, ProgressOf, add_texts
 from jittok.display.terminal import one_name
 
 HELP = "Count the tokens of texts."
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Count file by file, in bounded memory."""
     tok = open_vocab(options)
-    texts = Texts(options)
+    texts = InputTexts(options)
     if texts.prompt is None:
         tell_slow(tok)
     names = texts.names

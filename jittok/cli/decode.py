@@ -53,11 +53,11 @@ def run(options: argparse.Namespace) -> int:
     }
     number = 0
     for rows in [_given(options.files)] if _are_ids(options.files) else map(_rows_of, options.files or [STDIN]):
-        for place, row in rows:
+        for position, row in rows:
             try:
                 text = tok.decode_bytes(row, **how)
             except InvalidToken as error:
-                raise ValueError(f"{place}: {error}") from None
+                raise ValueError(f"{position}: {error}") from None
             if options.json:
                 write(json.dumps({"document": number, "text": text.decode("utf-8", "replace")}) + "\n")
             else:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_overwrite, add_vocab, check_outputs, group, open_vocab, tell_slow, write
-from jittok.cli.texts import ProgressOf, Texts, add_texts
+from jittok.cli.texts import InputTexts, ProgressOf, add_texts
 from jittok.display.terminal import harmless
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ jittok encode --vocab gpt-2 -p "Hello, world"
 jittok encode --vocab gpt-2 --ids --lines names.txt
 # the ids of many documents, as NumPy arrays
 jittok encode --vocab model.gguf --field body data/*.jsonl --out ids"""
-LONG = 1 << 20
+LONG_DOCUMENT = 1 << 20
 """Bytes of a document whose ids are printed before all of them are known."""
-AT_ONCE = 1 << 14
+IDS_PER_WRITE = 1 << 14
 """Ids that are made into text at once."""
 
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     """Encode and print, or write, in bounded memory."""
     check_outputs([options.out] if options.out else [], options.overwrite, folders=True)
     tok = open_vocab(options)
-    texts = Texts(options)
+    texts = InputTexts(options)
     if texts.prompt is None:
         tell_slow(tok)
     count = _print_rows(tok, texts, options) if options.out is None else _write_files(tok, texts, options)
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_files(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> int:
+def _write_files(tok: Tokenizer, texts: InputTexts, options: argparse.Namespace) -> int:
     from jittok.cli.token_files import TokenWriter
 
     with TokenWriter(Path(options.out)) as writer, ProgressOf(texts.size) as progress:
@@ -69,7 +69,7 @@ def _write_files(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> i
     return writer.tokens
 
 
-def _print_rows(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> int:
+def _print_rows(tok: Tokenizer, texts: InputTexts, options: argparse.Namespace) -> int:
     """One line a document with --ids or --json; else one a token, as llama-tokenize has them, documents apart."""
     number = count = 0
     lines = _Lines(tok)
@@ -84,8 +84,8 @@ def _print_rows(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> in
                     write("\n")
                 size = 0
                 for ids in parts:
-                    for at in range(0, ids.size, AT_ONCE):
-                        some = ids[at : at + AT_ONCE].tolist()
+                    for at in range(0, ids.size, IDS_PER_WRITE):
+                        some = ids[at : at + IDS_PER_WRITE].tolist()
                         if options.json or options.ids:
                             write((", " if size else "") + str(some)[1:-1])
                         else:
@@ -100,9 +100,9 @@ def _print_rows(tok: Tokenizer, texts: Texts, options: argparse.Namespace) -> in
     return count
 
 
-def _rows(texts: Texts, tok: Tokenizer, read: Read) -> Iterator[Iterator[Any]]:
+def _rows(texts: InputTexts, tok: Tokenizer, read: Read) -> Iterator[Iterator[Any]]:
     """The ids of each document of a range, in one part, or in several where it is long."""
-    if read.sources.size == 1 and read.docs.size(0, 1) >= LONG:
+    if read.sources.size == 1 and read.docs.size(0, 1) >= LONG_DOCUMENT:
         text = read.docs.between(int(read.docs.starts[0]), int(read.docs.stops[0]))
         how = {name: value for name, value in texts.encoding.items() if name != "threads"}
         yield texts.placed(read, lambda: tok.encode_parts(text, **how))

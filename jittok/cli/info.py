@@ -14,7 +14,7 @@ from jittok.cli.info_file import show, show_cleaning, show_steps, steps_of
 from jittok.display.terminal import print_notes, print_table, visible
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_names, bundled_source
-from jittok.vocab.parting import partings
+from jittok.vocab.release_diff import release_differences
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     known = facts_of(tok)
     bundle = bundled_source(options.vocab) if options.vocab in bundled_names() else None
     source = options.vocab if Path(options.vocab).exists() else bundle
-    known["releases"] = partings(source, options.pre) if source is not None else []
+    known["releases"] = release_differences(source, options.pre) if source is not None else []
     if options.json:
         write(json.dumps(known) + "\n")
         return 0

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok.cli.common import write
-from jittok.cli.step_words import in_words
+from jittok.cli.step_descriptions import in_words
 from jittok.display.terminal import print_notes, print_table
 from jittok.pipeline import Pipeline
 from jittok.pipeline.pipeline import FIRST_TEXT
 from jittok.pipeline.steps import Cut
-from jittok.pretokenize.marking import chain_of
+from jittok.pretokenize.stage_chain import chain_of
 from jittok.tokenizer.other_files import KERNELS
 
 if TYPE_CHECKING:

@@ -101,7 +101,7 @@ def _text_of(names: list[str]) -> str | None:
     raise CorpusError(lost[0], InWords("nothing of this name"), said)
 
 
-class Texts:
+class InputTexts:
     """The texts that the options of a command name."""
 
     def __init__(self, options: argparse.Namespace) -> None:

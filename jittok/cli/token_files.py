@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from jittok.errors import check_local
 from jittok.rows import TokenArray
-from jittok.rows.saved import FILES, beside, check_free, put_in_place
-from jittok.writers.whole import naming
+from jittok.rows.npy_files import FILES, beside, check_free, put_in_place
+from jittok.writers.atomic_files import naming
 
 HEADER_BYTES = 128
 """Room for any length: it is only known at the end."""

@@ -28,7 +28,7 @@ from jittok.display.terminal import harmless_json
 
 if TYPE_CHECKING:
     from jittok.train.counts import Counts
-    from jittok.train.trained import Trained
+    from jittok.train.result import Trained
 
 PAIR = "vocab.json"
 """Ends the name of a file that has merges.txt beside it."""
@@ -209,7 +209,7 @@ def run(options: argparse.Namespace) -> int:
     elif sizes:
         trained = _train(options, words, options.superbpe or max(sizes))
         if options.superbpe:
-            from jittok.train.second import second_stage, stretches
+            from jittok.train.superbpe import second_stage, stretches
 
             trained = second_stage(trained, counted_words(options, stretches()), max(sizes))
             for source in sources:  # which have been read twice
@@ -351,11 +351,11 @@ def _look(options: argparse.Namespace, trained: Trained, words: Counts, report: 
     if options.trace:
         trained.save_trace(options.trace)
     if options.explain:
-        from jittok.train.looking import explain
+        from jittok.train.inspection import explain
 
         report["explained"] = [explain(trained, words, token) for token in options.explain]
     if options.held_out:
-        from jittok.train.looking import curve
+        from jittok.train.inspection import curve
 
         rates = curve(trained, held_out(options))
         report["held_out"] = {str(size): round(rate, 4) for size, rate in rates.items()}

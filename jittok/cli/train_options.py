@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from jittok.writers.whole import is_stream
+from jittok.writers.atomic_files import is_stream
 
 if TYPE_CHECKING:
     from jittok.train.counting import How
@@ -45,7 +45,7 @@ def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"found {option} and {beside}, expected no {option}: it does nothing there")
 
-    from jittok.train.names import check_name
+    from jittok.train.option_checks import check_name
 
     check_name(options.name or "")  # now, not after hours of learning
     if options.pre_regex == "":

@@ -97,7 +97,7 @@ def _how(options: argparse.Namespace, stretches: str | None = None) -> How:
     """How words are counted."""
     from jittok.corpus.options import parse_bytes
     from jittok.train.counting import How
-    from jittok.train.cutter import DEFAULT_PRE, named_pre
+    from jittok.train.word_splitter import DEFAULT_PRE, named_pre
 
     runs, lines = stretches, None
     if options.model == "spm":

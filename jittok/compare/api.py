@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, overload
 
 from jittok.compare.result import Comparison, of_tally
-from jittok.compare.tally import Tally
+from jittok.compare.tally import PartingTally
 from jittok.inputs import Errors, check_errors, documents
 from jittok.tokenizer import Tokenizer
 
@@ -75,10 +75,10 @@ def compare(
 
 def tally_of(
     a: Tokenizer, b: Tokenizer, by_id: bool, add_special: bool, parse_special: bool, errors: Errors, threads: int | None
-) -> Tally:
+) -> PartingTally:
     """A tally to which documents are added."""
     options = {"add_special": add_special, "parse_special": parse_special, "errors": errors, "threads": threads}
-    return Tally(a, b, by_id, options)
+    return PartingTally(a, b, by_id, options)
 
 
 def _loaded(path: str | os.PathLike[str]) -> Tokenizer:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jittok._jit import frozen
-from jittok.compare.places import spans_of
 from jittok.compare.spelling import UNKNOWN, cut_out
-from jittok.compare.tally import Group, Tally
+from jittok.compare.tally import Group, PartingTally
+from jittok.compare.token_offsets import spans_of
 from jittok.errors import JittokError
 from jittok.inputs import Documents
 from jittok.pipeline import Pipeline
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 ADDED, NORMALIZER, SPLIT, MODEL, NOT_KNOWN = "added", "normalizer", "split", "model", "unknown"
 CAUSES = (ADDED, NORMALIZER, SPLIT, MODEL, NOT_KNOWN)
-LOOKED_AT = 500
+MOST_PARTINGS = 500
 """Distinct partings whose cause is found, the most frequent first."""
 _BYTE_OF = {chr(c): bytes([byte]) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 
 
-class Near(NamedTuple):
+class Neighborhood(NamedTuple):
     """One tokenizer's tokens around a parting."""
 
     tokens: list[int]
@@ -50,7 +50,7 @@ class Near(NamedTuple):
 class Causes:
     """Finds the causes of the partings of a tally."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: PartingTally) -> None:
         self.tally = tally
         self._cut_out = cut_out(tally.a), cut_out(tally.b)
         self._spelled = tally.both_spelled
@@ -96,18 +96,18 @@ class Causes:
     def _parses(self) -> bool:
         return bool(self.tally.options.get("parse_special", False))
 
-    def _near(self, side: int, text: bytes) -> Near:
+    def _near(self, side: int, text: bytes) -> Neighborhood:
         data, starts, stops = np.frombuffer(text, np.uint8), frozen([0], np.int64), frozen([len(text)], np.int64)
         docs = Documents(frozen(data, np.uint8), starts, stops)
         tok = (self.tally.a, self.tally.b)[side]
         options = {**self.tally.options, "add_special": False, "threads": 1}
         found = spans_of(tok, docs, self._spelled[side], options)
-        return Near(found.ids.tolist(), [(start, stop) for start, stop in found.spans.tolist()])
+        return Neighborhood(found.ids.tolist(), [(start, stop) for start, stop in found.spans.tolist()])
 
-    def _split_differs(self, text: bytes, near: list[Near], chosen: list[Any]) -> bool:
+    def _split_differs(self, text: bytes, near: list[Neighborhood], chosen: list[Any]) -> bool:
         """Whether a border of words of one tokenizer lies within a token of the other, at the parting. Places are
         counted in what the models see, without spaces."""
-        places = []
+        positions = []
         for tok, known, each, (first, last) in zip(
             (self.tally.a, self.tally.b), self._spelled, near, chosen, strict=True
         ):
@@ -124,8 +124,8 @@ class Causes:
             ends = np.cumsum([0, *sizes]).tolist()
             if ends[-1] != borders[-1]:
                 return bool(unknown) and len(borders) > 2
-            places.append((set(borders), set(ends), ends[first], ends[last]))
-        (words_a, ends_a, low_a, high_a), (words_b, ends_b, low_b, high_b) = places
+            positions.append((set(borders), set(ends), ends[first], ends[last]))
+        (words_a, ends_a, low_a, high_a), (words_b, ends_b, low_b, high_b) = positions
         inside = range(min(low_a, low_b) + 1, max(high_a, high_b))
         return any((p in words_a and p not in ends_b) or (p in words_b and p not in ends_a) for p in inside)
 
@@ -190,7 +190,7 @@ def _unspelled(text: str) -> bytes:
     )
 
 
-def _inside(near: Near, ids: list[int], start: int) -> tuple[int, int] | None:
+def _inside(near: Neighborhood, ids: list[int], start: int) -> tuple[int, int] | None:
     """Which tokens of `near` those of the parting are."""
     for first in range(len(near.tokens) - len(ids) + 1):
         if near.tokens[first : first + len(ids)] == ids and (not ids or near.spans[first][0] >= start):
@@ -198,11 +198,11 @@ def _inside(near: Near, ids: list[int], start: int) -> tuple[int, int] | None:
     return None
 
 
-def _widened(near: list[Near], start: int, stop: int, text: bytes) -> tuple[int, int]:
+def _widened(near: list[Neighborhood], start: int, stop: int, text: bytes) -> tuple[int, int]:
     """A parting and a token on each side, where both have the same border there; whole characters."""
     starts, stops = ({span[side] for span in near[0].spans} & {span[side] for span in near[1].spans} for side in (0, 1))
-    low = max((place for place in starts if place < start), default=0)
-    high = min((place for place in stops if place > stop), default=len(text))
+    low = max((position for position in starts if position < start), default=0)
+    high = min((position for position in stops if position > stop), default=len(text))
     while low and text[low] & 0xC0 == 0x80:
         low -= 1
     while high < len(text) and text[high] & 0xC0 == 0x80:

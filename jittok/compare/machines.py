@@ -14,20 +14,20 @@ import numpy as np
 from jittok._jit import frozen
 from jittok.compare import page
 from jittok.compare.cells import differing
-from jittok.compare.parts import DIFFERS, SAME, Part, compare_parts, plain_bytes, plainly_cut
+from jittok.compare.components import DIFFERS, SAME, Part, compare_parts, plain_bytes, plainly_cut
 from jittok.compare.product import REPRESENTATIVES, Verdict
 from jittok.compare.result import shown
-from jittok.compare.spelling import Spelled, shared_numbers, spelled
+from jittok.compare.spelling import SpelledTokens, shared_numbers, spelled
 from jittok.display.terminal import harmless, one_name, table
 from jittok.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-FEW = 20_000
+MOST_SLOW_TEXTS = 20_000
 """Texts that a tokenizer without kernels is asked for."""
-AT_ONCE = 1 << 16
-TRIED = 40_000
+TEXTS_PER_BATCH = 1 << 16
+MOST_TEXTS = 40_000
 """Texts made from those that the splitters cut differently."""
 
 
@@ -110,7 +110,7 @@ def machines(a: Tokenizer, b: Tokenizer, by_id: bool = False) -> Machines:
     names = [tok.name or Path(tok.vocab.source).name for tok in toks]
     if proved:
         return Machines(names[0], names[1], parts, None, True)
-    search = _Search(toks, known, by_id)
+    search = _WitnessSearch(toks, known, by_id)
     witness = search.find(verdict)
     return Machines(names[0], names[1], parts, witness, False, search.tried)
 
@@ -127,10 +127,12 @@ def _proved(toks: tuple[Tokenizer, Tokenizer], verdicts: dict[str, str], by_id: 
     return all(map(plain_bytes, vocabs)) and not plainly_cut(toks[0]) and not plainly_cut(toks[1])
 
 
-class _Search:
+class _WitnessSearch:
     """Looks for a text on which two tokenizers part."""
 
-    def __init__(self, toks: tuple[Tokenizer, Tokenizer], known: tuple[Spelled, Spelled], by_id: bool) -> None:
+    def __init__(
+        self, toks: tuple[Tokenizer, Tokenizer], known: tuple[SpelledTokens, SpelledTokens], by_id: bool
+    ) -> None:
         self.toks, self.known, self.tried = toks, known, list[str]()
         self.numbers = (
             tuple(np.arange(tok.vocab_size, dtype=np.int32) for tok in toks)
@@ -161,7 +163,7 @@ class _Search:
         if not self.slow:
             yield from every
             return
-        for _, c in zip(range(FEW), every, strict=False):
+        for _, c in zip(range(MOST_SLOW_TEXTS), every, strict=False):
             yield c
 
     def _own(self) -> Iterator[str]:
@@ -170,7 +172,7 @@ class _Search:
         ordered = sorted((text.decode("utf-8", "ignore") for text in texts), key=_length)
         added = sorted({text.decode() for tok in self.toks for text in plainly_cut(tok)}, key=_length)
         rows = [
-            *ordered[: FEW if self.slow else None],
+            *ordered[: MOST_SLOW_TEXTS if self.slow else None],
             *added,
             *(f"a{text}b" for text in added),
             *(f" {t} " for t in added),
@@ -184,14 +186,14 @@ class _Search:
             few = [members[: REPRESENTATIVES if len(text) < 4 else 2] for members in text]
             for characters in product(*few):
                 count += 1
-                if count > TRIED:
+                if count > MOST_TEXTS:
                     return
                 yield "".join(map(chr, characters))
 
     def _first(self, texts: Iterator[str], what: str) -> str | None:
         """The first text on which the two part, the shortest of its block."""
         count = 0
-        while block := [text for text, _ in zip(texts, range(AT_ONCE), strict=False)]:
+        while block := [text for text, _ in zip(texts, range(TEXTS_PER_BATCH), strict=False)]:
             count += len(block)
             found = self._differing(block)
             if found:

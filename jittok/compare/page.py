@@ -15,7 +15,7 @@ table { border-collapse: collapse; }
 td, th { vertical-align: top; }
 """
 SHOWN = 20
-LONGEST = 60
+LONGEST_SHOWN = 60
 """Characters of a text or tokens of a parting that are shown."""
 
 
@@ -70,7 +70,7 @@ def _bars(title: str, counts: dict[str, int]) -> str:
 
 
 def _code(text: str) -> Markup:
-    short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    short = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
     return Markup(f'<code style="white-space:pre-wrap">{escape(repr(short)[1:-1])}</code>')
 
 
@@ -78,8 +78,8 @@ def _tokens(texts: list[str]) -> Markup:
     """Tokens in boxes, a space shown as one."""
     box = '<span style="background:{};border-radius:.2em;white-space:pre;padding:0 .15em;margin-right:.15em">{}</span>'
     colours = ("#7aa4", "#d9a4")
-    shown = [box.format(colours[k % 2], escape(text) or "∅") for k, text in enumerate(texts[:LONGEST])]
-    more = f"… {len(texts) - LONGEST} more" if len(texts) > LONGEST else ""
+    shown = [box.format(colours[k % 2], escape(text) or "∅") for k, text in enumerate(texts[:LONGEST_SHOWN])]
+    more = f"… {len(texts) - LONGEST_SHOWN} more" if len(texts) > LONGEST_SHOWN else ""
     return Markup(f'<div style="text-align:left;font-family:monospace">{"".join(shown)}{more}</div>')
 
 

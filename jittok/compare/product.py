@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from jittok.pipeline import Pipeline
 from jittok.pretokenize.classes import UNICODE_SIZE
-from jittok.pretokenize.cutter import ASK, BEGIN, HERE, NOTED, PREVIOUS, REMEMBER, Builder, Run
+from jittok.pretokenize.cutter import ASK, BEGIN, HERE, NOTED, PREVIOUS, REMEMBER, Builder, MatchRun
 from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.files import automata_of
-from jittok.pretokenize.passes import Machine
-from jittok.pretokenize.program import Stage, stages_of_patterns
+from jittok.pretokenize.file_splitters import automata_of
+from jittok.pretokenize.lookaround_dfa import Machine
+from jittok.pretokenize.splitter_tables import Stage, stages_of_patterns
 from jittok.vocab import Vocab
 
 MOST_STATES = 60_000
@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
 
 
 class _State(NamedTuple):
-    runs: tuple[Run, Run]
+    runs: tuple[MatchRun, MatchRun]
     before: _Flags  # whether A and B have cut before the character read last
     notes: tuple[int, int]  # of A and B: 0 none, 1 before the character read last, 2 or 3: places of their own
     noted: tuple[_Flags, _Flags]  # of places 2 and 3
@@ -158,19 +158,19 @@ def _parted(cuts: list[list[bool]]) -> bool:
     return any(one != other for one, other in cuts)
 
 
-def _following(state: _State, runs: tuple[Run, Run], actions: tuple[int, int]) -> tuple[_State, bool]:
+def _following(state: _State, runs: tuple[MatchRun, MatchRun], actions: tuple[int, int]) -> tuple[_State, bool]:
     """The state after a character, and whether a place has fallen out of sight that one of the two alone cuts at."""
     cuts, here = _acted(state, actions)
     notes = [1 if actions[side] & REMEMBER else state.notes[side] for side in range(2)]
     kept = set(notes) - {0}
-    if any(cuts[place][0] != cuts[place][1] for place in (1, 2, 3) if place not in kept):
+    if any(cuts[position][0] != cuts[position][1] for position in (1, 2, 3) if position not in kept):
         return state, True
     numbers: dict[int, int] = {0: 0}
     noted = [(False, False), (False, False)]
-    for place in notes:
-        if place not in numbers:
-            numbers[place] = len(numbers) + 1
-            noted[numbers[place] - 2] = (cuts[place][0], cuts[place][1])
+    for position in notes:
+        if position not in numbers:
+            numbers[position] = len(numbers) + 1
+            noted[numbers[position] - 2] = (cuts[position][0], cuts[position][1])
     return _State(runs, here, (numbers[notes[0]], numbers[notes[1]]), (noted[0], noted[1])), False
 
 

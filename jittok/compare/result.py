@@ -125,12 +125,12 @@ def _counted(title: str, counts: dict[str, int]) -> list[str]:
 
 def of_tally(tally: Any, where: Callable[[int], str] | None = None) -> Comparison:
     """The comparison that a `Tally` holds."""
-    from jittok.compare.causes import CAUSES, LOOKED_AT, Causes
+    from jittok.compare.causes import CAUSES, MOST_PARTINGS, Causes
 
-    groups = sorted(tally.groups.values(), key=lambda group: (-group.count, group.document, group.place))
-    Causes(tally).find(groups[:LOOKED_AT])
+    groups = sorted(tally.groups.values(), key=lambda group: (-group.count, group.document, group.position))
+    Causes(tally).find(groups[:MOST_PARTINGS])
     causes = {name: sum(group.count for group in groups if group.cause == name) for name in CAUSES}
-    not_looked_at = sum(group.count for group in groups[LOOKED_AT:]) + tally.forgotten
+    not_looked_at = sum(group.count for group in groups[MOST_PARTINGS:]) + tally.forgotten
     frequent = []
     for group in groups[:100]:
         a, b = tally.spelled(group)
@@ -146,7 +146,7 @@ def of_tally(tally: Any, where: Callable[[int], str] | None = None) -> Compariso
                 script=group.script,
                 document=group.document,
                 where=where(group.document) if where is not None else f"document {group.document}",
-                byte=group.place,
+                byte=group.position,
             )
         )
     sides = [_side(tok, count, tally.size) for tok, count in zip((tally.a, tally.b), tally.tokens, strict=True)]

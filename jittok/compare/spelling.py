@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 UNKNOWN = b"\xff<unknown>"
 """The unknown token, whatever its text; no text has such a byte."""
-PART = b"##"
+CONTINUATION = b"##"
 """Before WordPiece's tokens that do not begin a word."""
 CONTROL, USER_DEFINED = 8, 16
 _BYTE_OF = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
 _BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
 
 
-class Spelled(NamedTuple):
+class SpelledTokens(NamedTuple):
     """What the tokens of a vocabulary stand for."""
 
     texts: list[bytes]
     sizes: NDArray[np.int64]
 
 
-def spelled(tok: Tokenizer) -> Spelled:
+def spelled(tok: Tokenizer) -> SpelledTokens:
     """What each token stands for, and its bytes."""
     texts = spellings(tok)
-    return Spelled(texts, np.fromiter(map(len, texts), np.int64, len(texts)))
+    return SpelledTokens(texts, np.fromiter(map(len, texts), np.int64, len(texts)))
 
 
 def spellings(tok: Tokenizer) -> list[bytes]:
@@ -73,7 +73,7 @@ def _of_gguf(tok: Tokenizer, vocab: Vocab) -> list[bytes]:
         mark = SPACE_MARK_BYTES
         special = cut_out(tok)
         return [
-            text if special[token] else text[len(mark) :] if text.startswith(mark) else PART + text
+            text if special[token] else text[len(mark) :] if text.startswith(mark) else CONTINUATION + text
             for token, text in enumerate(vocab.tokens)
         ]
     pieces = tok._pieces
@@ -87,7 +87,7 @@ def _of_file(pipeline: Pipeline) -> list[bytes]:
     elif isinstance(pipeline.model, WordPiece):
         prefix = pipeline.model.prefix.encode()
         rows = [
-            PART + text[len(prefix) :] if text and prefix and text.startswith(prefix) else text or b""
+            CONTINUATION + text[len(prefix) :] if text and prefix and text.startswith(prefix) else text or b""
             for text in pipeline.model_tokens
         ]
     elif pipeline.format in ("tiktoken", "tekken", "rwkv"):

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen
 from jittok.compare.cells import DOCUMENT, FIRST_A, FIRST_B, KEY, LAST_A, LAST_B, START, STOP, Side, differing, partings
-from jittok.compare.places import placed, with_rest
 from jittok.compare.scripts import script_of
-from jittok.compare.spelling import Spelled, shared_numbers, spelled
+from jittok.compare.spelling import SpelledTokens, shared_numbers, spelled
+from jittok.compare.token_offsets import placed, with_rest
 from jittok.inputs import Documents
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MOST_GROUPS = 200_000
 """Distinct partings that are remembered; then the rarer half goes, but for its script."""
 AROUND = 100
 """Bytes on each side of a parting that are kept, to see its cause by."""
-LONGEST = 4096
+LONGEST_PARTING = 4096
 """Bytes of a parting that is looked at."""
 MOST_ALIGNED = 1 << 20
 """Bytes of documents that are aligned the slow way. In others that need it no partings are searched for."""
@@ -37,7 +37,7 @@ class Group:
     b: list[int]
     script: str
     document: int  # where it was met first
-    place: int  # byte in there
+    position: int  # byte in there
     around: bytes  # the text with some of what is around it, empty for a very long one
     at: int  # where it begins in `around`
     whole: tuple[bool, bool]  # whether `around` begins and ends as the document does
@@ -46,7 +46,7 @@ class Group:
 
 
 @dataclass
-class Tally:
+class PartingTally:
     """What is known after the documents so far."""
 
     a: Tokenizer
@@ -75,7 +75,7 @@ class Tally:
             self._numbers = shared_numbers(*(side.texts for side in self._spelled))
 
     @property
-    def both_spelled(self) -> tuple[Spelled, Spelled]:
+    def both_spelled(self) -> tuple[SpelledTokens, SpelledTokens]:
         """What each id stands for, on both sides."""
         return self._spelled
 
@@ -140,9 +140,9 @@ class Tally:
     def _group(self, part: Documents, row: list[int], ids: list[NDArray[np.int32]], document: int) -> Group:
         origin, end = int(part.starts[row[DOCUMENT]]), int(part.stops[row[DOCUMENT]])
         start, stop = origin + row[START], origin + row[STOP]
-        text = part.between(start, min(stop, start + LONGEST))
+        text = part.between(start, min(stop, start + LONGEST_PARTING))
         around, at, whole = b"", 0, (False, False)
-        if stop - start <= LONGEST:
+        if stop - start <= LONGEST_PARTING:
             low, high = max(start - AROUND, origin), min(stop + AROUND, end)
             around, at = part.between(low, high), start - low
             cut = 0
@@ -155,5 +155,13 @@ class Tally:
             whole = low == origin, high == end
         a, b = ids[0][row[FIRST_A] : row[LAST_A]], ids[1][row[FIRST_B] : row[LAST_B]]
         return Group(
-            text, a[:LONGEST].tolist(), b[:LONGEST].tolist(), script_of(text), document, row[START], around, at, whole
+            text,
+            a[:LONGEST_PARTING].tolist(),
+            b[:LONGEST_PARTING].tolist(),
+            script_of(text),
+            document,
+            row[START],
+            around,
+            at,
+            whole,
         )

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jittok.convert.forms import ByteBpe, Form, form_of
+from jittok.convert.forms import ByteBpeForm, TokenizerForm, form_of
 from jittok.convert.hard_texts import TEXTS
 from jittok.convert.targets import ggufs, write_json, write_model, write_ranks
 from jittok.errors import InWords, UnsupportedVocab
 from jittok.inputs import documents
 from jittok.loading import load
 from jittok.tokenizer import Tokenizer
-from jittok.writers.whole import is_stream, whole
+from jittok.writers.atomic_files import atomic_file, is_stream
 
 if TYPE_CHECKING:
     from jittok.inputs import Texts
@@ -89,12 +89,14 @@ def convert(
                 InWords(f"{best.differing} of {best.texts} texts with other ids"),
                 f"the same ids: {text!r} is {ids[:20]} and would be {others[:20]}",
             )  # fmt: skip
-        with whole(path) as new:
+        with atomic_file(path) as new:
             new.write_bytes(made.read_bytes())
     return Converted(os.fspath(out), kind, best.texts, best.differing, best.examples, _call(tok, form, kind, path))
 
 
-def _best(tok: Tokenizer, form: Form, kind: str, path: Path, pre: str | None, texts: Texts | None) -> Converted:
+def _best(
+    tok: Tokenizer, form: TokenizerForm, kind: str, path: Path, pre: str | None, texts: Texts | None
+) -> Converted:
     """What is written, the way that differs least where there are several."""
     if kind == "gguf":
         best, way_of_best = None, None
@@ -113,7 +115,7 @@ def _best(tok: Tokenizer, form: Form, kind: str, path: Path, pre: str | None, te
     return _checked(tok, form, kind, path, texts)
 
 
-def _checked(tok: Tokenizer, form: Form, kind: str, path: Path, texts: Texts | None) -> Converted:
+def _checked(tok: Tokenizer, form: TokenizerForm, kind: str, path: Path, texts: Texts | None) -> Converted:
     """The sample through both; where both can search for special tokens, hard texts once more with them."""
     options = rank_options(tok, form) if kind == "tiktoken" else {}
     made = load(path, cache=False, **options)
@@ -193,9 +195,9 @@ def _unequal(a: Any, b: Any) -> list[int]:
     return [k for k in range(len(a)) if k in known or not np.array_equal(a[k], b[k])]
 
 
-def rank_options(tok: Tokenizer, form: Form) -> dict[str, Any]:
+def rank_options(tok: Tokenizer, form: TokenizerForm) -> dict[str, Any]:
     """What `load` must be told beside a file of ranks."""
-    assert isinstance(form, ByteBpe)
+    assert isinstance(form, ByteBpeForm)
     splits = form.splits
     if form.pre is not None:
         from jittok.train.export import split_patterns
@@ -214,7 +216,7 @@ def rank_options(tok: Tokenizer, form: Form) -> dict[str, Any]:
     return {"pattern": patterns[0], "special_tokens": special}
 
 
-def _call(tok: Tokenizer, form: Form, kind: str, path: Path) -> str:
+def _call(tok: Tokenizer, form: TokenizerForm, kind: str, path: Path) -> str:
     if kind != "tiktoken":
         return ""
     options = rank_options(tok, form)

@@ -44,10 +44,10 @@ ROLES = ("bos", "eos", "unk", "sep", "pad", "mask")
 
 
 @dataclass
-class Form:
+class TokenizerForm:
     """Tokens by id. A text of None is an id without a token."""
 
-    said: ClassVar[str] = ""  # what messages call it
+    answered: ClassVar[str] = ""  # what messages call it
 
     tokens: list[str | None]
     types: list[int]  # GGUF's, which are sentencepiece's
@@ -59,10 +59,10 @@ class Form:
 
 
 @dataclass
-class ByteBpe(Form):
+class ByteBpeForm(TokenizerForm):
     """BPE over bytes, in the byte alphabet."""
 
-    said: ClassVar[str] = "BPE over bytes"
+    answered: ClassVar[str] = "BPE over bytes"
 
     merges: list[tuple[str, str]] = field(default_factory=list)
     whole_words: bool = False
@@ -73,10 +73,10 @@ class ByteBpe(Form):
 
 
 @dataclass
-class Scored(Form):
+class ScoredForm(TokenizerForm):
     """Pieces with scores, U+2581 for a space."""
 
-    said: ClassVar[str] = "pieces with scores"
+    answered: ClassVar[str] = "pieces with scores"
 
     scores: list[float] = field(default_factory=list)
     kind: str = BPE
@@ -87,25 +87,25 @@ class Scored(Form):
 
 
 @dataclass
-class Parts(Form):
+class WordPieceForm(TokenizerForm):
     """WordPiece in BERT's way; inner parts begin with ##."""
 
-    said: ClassVar[str] = "WordPiece"
+    answered: ClassVar[str] = "WordPiece"
 
     lowercase: bool = True
     strip_accents: bool = True
 
 
 @dataclass
-class Literal(Form):
+class LiteralForm(TokenizerForm):
     """RWKV: the longest token at each byte."""
 
-    said: ClassVar[str] = "RWKV"
+    answered: ClassVar[str] = "RWKV"
 
     raw: list[bytes | None] = field(default_factory=list)
 
 
-def form_of(tok: Tokenizer) -> Form | None:
+def form_of(tok: Tokenizer) -> TokenizerForm | None:
     """The form of a tokenizer, None for one that has none of these."""
     vocab = tok.vocab
     form = _of_file(vocab) if isinstance(vocab, Pipeline) else _of_gguf(vocab)
@@ -117,7 +117,7 @@ def form_of(tok: Tokenizer) -> Form | None:
 # ---- files
 
 
-def _of_file(pipeline: Pipeline) -> Form | None:
+def _of_file(pipeline: Pipeline) -> TokenizerForm | None:
     model = pipeline.model
     if pipeline.twins:  # other kinds of files have one text of an id
         return None
@@ -131,10 +131,12 @@ def _of_file(pipeline: Pipeline) -> Form | None:
     if isinstance(model, Pieces):
         return _of_pieces(pipeline, model, shared)
     if isinstance(model, Longest):
-        return Literal(tokens=[None] * len(pipeline), raw=pipeline.tokens, **shared)
+        return LiteralForm(tokens=[None] * len(pipeline), raw=pipeline.tokens, **shared)
     if isinstance(model, WordPiece):
         names = [step.name for step in pipeline.normalize if isinstance(step, Map)]
-        return Parts(_texts(pipeline), lowercase="lowercase" in names, strip_accents="bert_accents" in names, **shared)
+        return WordPieceForm(
+            _texts(pipeline), lowercase="lowercase" in names, strip_accents="bert_accents" in names, **shared
+        )
     if isinstance(model, Ranks):
         return _of_ranks(pipeline, shared)
     if isinstance(model, Merges) and not model.prefix and not model.suffix:
@@ -165,7 +167,7 @@ def _added(pipeline: Pipeline) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _of_ranks(pipeline: Pipeline, shared: dict[str, Any]) -> ByteBpe:
+def _of_ranks(pipeline: Pipeline, shared: dict[str, Any]) -> ByteBpeForm:
     """One pair a token is enough: the last merge of its own text."""
     first = pipeline.model.first if isinstance(pipeline.model, Ranks) else 0
     raw = pipeline.model_tokens
@@ -181,7 +183,7 @@ def _of_ranks(pipeline: Pipeline, shared: dict[str, Any]) -> ByteBpe:
     tokens = texts + [None] * (len(pipeline) - len(texts))
     for token in pipeline.added:
         tokens[token.id] = token.content
-    return ByteBpe(
+    return ByteBpeForm(
         tokens, merges=merges, whole_words=True, splits=_splits(pipeline), ranked=first == 0, **shared,
     )  # fmt: skip
 
@@ -209,7 +211,7 @@ def _splits(pipeline: Pipeline) -> list[dict[str, Any]] | None:
     return out
 
 
-def _of_merges(pipeline: Pipeline, model: Merges, shared: dict[str, Any]) -> Form | None:
+def _of_merges(pipeline: Pipeline, model: Merges, shared: dict[str, Any]) -> TokenizerForm | None:
     texts = [text.decode() if text is not None else None for text in pipeline.model_tokens]
     pairs = zip(model.left.tolist(), model.right.tolist(), strict=True)
     merges = [(texts[left] or "", texts[right] or "") for left, right in pairs]
@@ -218,7 +220,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, shared: dict[str, Any]) -> For
         composed = [isinstance(step, Compose) and step.form == "NFC" for step in pipeline.normalize]
         if composed not in ([], [True]):
             return None
-        return ByteBpe(
+        return ByteBpeForm(
             tokens,
             merges=merges,
             whole_words=model.whole_words,
@@ -236,7 +238,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, shared: dict[str, Any]) -> For
     for token, text in enumerate(tokens):
         if text is not None and len(text) == 6 and text.startswith("<0x"):
             types[token] = BYTE
-    return Scored(tokens, scores=scores, prefix=prefix, **{**shared, "types": types})
+    return ScoredForm(tokens, scores=scores, prefix=prefix, **{**shared, "types": types})
 
 
 def _escaping(pipeline: Pipeline) -> bool | None:
@@ -256,12 +258,12 @@ def _escaping(pipeline: Pipeline) -> bool | None:
     return prefix
 
 
-def _of_pieces(pipeline: Pipeline, model: Pieces, shared: dict[str, Any]) -> Scored | None:
+def _of_pieces(pipeline: Pipeline, model: Pieces, shared: dict[str, Any]) -> ScoredForm | None:
     (step,) = pipeline.normalize
     if not isinstance(step, Squeeze) or model.kind not in (BPE, UNIGRAM) or step.suffix or not step.escape:
         return None
     types = [*model.types.tolist(), *_types(pipeline)[model.types.size :]]
-    return Scored(
+    return ScoredForm(
         _texts(pipeline), scores=pipeline.scores.tolist(), kind=model.kind, byte_fallback=model.byte_fallback,
         prefix=step.prefix, squeeze=step.squeeze, charsmap=step.charsmap.tobytes(), **{**shared, "types": types},
     )  # fmt: skip
@@ -270,7 +272,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces, shared: dict[str, Any]) -> Sco
 # ---- GGUF
 
 
-def _of_gguf(vocab: Vocab) -> Form | None:
+def _of_gguf(vocab: Vocab) -> TokenizerForm | None:
     before, after = around(vocab)
     types = [_TYPES.get(bits & 63, NORMAL) for bits in vocab.file_attributes.tolist()]
     tokens: list[str | None] = [text.decode("utf-8", "replace") for text in vocab.tokens]
@@ -286,9 +288,9 @@ def _of_gguf(vocab: Vocab) -> Form | None:
     if vocab.type == "bpe" and vocab.model == "gpt2":
         known = vocab.ids
         merges = [(a.decode(), b.decode()) for a, b in vocab.merges if a in known and b in known and a + b in known]
-        return ByteBpe(tokens, merges=merges, whole_words=vocab.ignore_merges, pre=vocab.pre or "default", **shared)
+        return ByteBpeForm(tokens, merges=merges, whole_words=vocab.ignore_merges, pre=vocab.pre or "default", **shared)
     if vocab.type in ("spm", "ugm"):
-        return Scored(
+        return ScoredForm(
             tokens, scores=vocab.scores.tolist(), kind=BPE if vocab.type == "spm" else UNIGRAM,
             byte_fallback=BYTE in types, prefix=vocab.add_space_prefix, squeeze=vocab.remove_extra_whitespaces,
             charsmap=vocab.charsmap.tobytes(), **shared,
@@ -299,5 +301,5 @@ def _of_gguf(vocab: Vocab) -> Form | None:
             text if token in special or text is None else text[1:] if text.startswith(SPACE) else f"##{text}"
             for token, text in enumerate(tokens)
         ]
-        return Parts(parts, lowercase=vocab.lowercase, strip_accents=vocab.strip_accents, **shared)
+        return WordPieceForm(parts, lowercase=vocab.lowercase, strip_accents=vocab.strip_accents, **shared)
     return None

@@ -8,14 +8,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 from jittok.compare.product import compare_splitters
-from jittok.convert.forms import ByteBpe, Form, Literal, Parts, Scored
+from jittok.convert.forms import ByteBpeForm, LiteralForm, ScoredForm, TokenizerForm, WordPieceForm
 from jittok.errors import InWords, UnsupportedVocab
 from jittok.pipeline.models import BPE, UNIGRAM
 from jittok.pipeline.pipeline import Pipeline
 from jittok.pipeline.steps import Splitter
 from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.files import automata_of
-from jittok.pretokenize.program import LONG_S, Stage, stages_of_patterns
+from jittok.pretokenize.file_splitters import automata_of
+from jittok.pretokenize.splitter_tables import LONG_S, Stage, stages_of_patterns
 from jittok.train.export import split_patterns
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_MARK as SPACE
@@ -28,16 +28,16 @@ Path = str | os.PathLike[str]
 _ROLES = ("bos", "eos", "unk", "sep", "pad", "mask")
 
 
-def _refused(path: Path, form: Form, expected: str) -> UnsupportedVocab:
-    return UnsupportedVocab(os.fspath(path), "convert", InWords(form.said), expected)
+def _refused(path: Path, form: TokenizerForm, expected: str) -> UnsupportedVocab:
+    return UnsupportedVocab(os.fspath(path), "convert", InWords(form.answered), expected)
 
 
-def _whole(form: Form) -> list[str]:
+def _whole(form: TokenizerForm) -> list[str]:
     """All tokens; an id without one gets a text of its own."""
     return [f"[UNUSED{token}]" if text is None else text for token, text in enumerate(form.tokens)]
 
 
-def _around(form: Form) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+def _around(form: TokenizerForm) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
     texts = _whole(form)
     return [(token, texts[token]) for token in form.before], [(token, texts[token]) for token in form.after]
 
@@ -77,9 +77,9 @@ def _cut_alike(own: list[Stage], number: int, known: Any) -> bool:
     return compare_splitters(own, stages, known).same is True
 
 
-def ggufs(path: Path, form: Form, pipeline: object, pre: str | None) -> Iterator[Callable[[], None]]:
+def ggufs(path: Path, form: TokenizerForm, pipeline: object, pre: str | None) -> Iterator[Callable[[], None]]:
     """Ways to write a form as GGUF, to be tried in order."""
-    if not isinstance(form, ByteBpe):
+    if not isinstance(form, ByteBpeForm):
         yield partial(gguf_file.write_gguf, path, _plain_gguf(path, form))
         return
     names = [pre] if pre is not None else [form.pre] if form.pre is not None else []
@@ -92,7 +92,7 @@ def ggufs(path: Path, form: Form, pipeline: object, pre: str | None) -> Iterator
         yield partial(gguf_file.write_gguf, path, _bpe_gguf(form, name))
 
 
-def _bpe_gguf(form: ByteBpe, pre: str | None) -> GgufVocab:
+def _bpe_gguf(form: ByteBpeForm, pre: str | None) -> GgufVocab:
     types = [UNUSED if text is None else kind for text, kind in zip(form.tokens, _types(form), strict=True)]
     return GgufVocab(
         model="gpt2", name=form.name, pre=pre, tokens=[text.encode() for text in _whole(form)], types=types,
@@ -100,7 +100,7 @@ def _bpe_gguf(form: ByteBpe, pre: str | None) -> GgufVocab:
     )  # fmt: skip
 
 
-def _types(form: Form) -> list[int]:
+def _types(form: TokenizerForm) -> list[int]:
     """GGUF's types: added tokens that are special are control tokens, others are user-defined."""
     types = list(form.types)
     for row in form.added:
@@ -110,7 +110,7 @@ def _types(form: Form) -> list[int]:
     return types
 
 
-def _edges(form: Form) -> dict[str, Any]:
+def _edges(form: TokenizerForm) -> dict[str, Any]:
     """Roles, and whether BOS and EOS are added: one token before and one after at most."""
     roles = {role: token for role, token in form.roles.items() if role in _ROLES}
     if form.before:
@@ -120,9 +120,9 @@ def _edges(form: Form) -> dict[str, Any]:
     return {"roles": roles, "add_bos": bool(form.before), "add_eos": bool(form.after)}
 
 
-def _plain_gguf(path: Path, form: Form) -> GgufVocab:
+def _plain_gguf(path: Path, form: TokenizerForm) -> GgufVocab:
     tokens = [text.encode() for text in _whole(form)]
-    if isinstance(form, Scored):
+    if isinstance(form, ScoredForm):
         if form.kind == BPE and not form.byte_fallback:
             raise _refused(path, form, "a token for each byte: llama.cpp ends the process at unknown text without them")
         if form.kind == BPE and form.charsmap:
@@ -132,7 +132,7 @@ def _plain_gguf(path: Path, form: Form) -> GgufVocab:
             scores=form.scores, add_space_prefix=form.prefix, remove_extra_whitespaces=form.squeeze,
             charsmap=form.charsmap, **_edges(form),
         )  # fmt: skip
-    if isinstance(form, Parts):
+    if isinstance(form, WordPieceForm):
         special = {int(str(row["id"])) for row in form.added}
         texts = [
             text
@@ -152,7 +152,7 @@ def _plain_gguf(path: Path, form: Form) -> GgufVocab:
             tokens=[(text or f"[UNUSED{k}]").encode() for k, text in enumerate(texts)],
             lowercase=form.lowercase, strip_accents=form.strip_accents,
         )  # fmt: skip
-    if isinstance(form, Literal):
+    if isinstance(form, LiteralForm):
         raws = [_escaped(text) if text is not None else f"[UNUSED{k}]".encode() for k, text in enumerate(form.raw)]
         types = [UNUSED if text is None else kind for text, kind in zip(form.raw, _types(form), strict=True)]
         return GgufVocab(model="rwkv", name=form.name, tokens=raws, types=types, **_edges(form))
@@ -168,12 +168,12 @@ def _escaped(raw: bytes) -> bytes:
 # ---- tokenizer.json
 
 
-def write_json(path: Path, form: Form) -> None:
+def write_json(path: Path, form: TokenizerForm) -> None:
     """A tokenizer.json."""
     texts = _whole(form)
     added = list(form.added)
     post = hf_file.template(*_around(form))
-    if isinstance(form, ByteBpe):
+    if isinstance(form, ByteBpeForm):
         split = hf_file.byte_level(split_patterns(form.pre)) if form.pre is not None else None
         if split is None and form.splits is not None:
             split = hf_file.byte_level_splits(form.splits)
@@ -185,9 +185,9 @@ def write_json(path: Path, form: Form) -> None:
             normalizer={"type": "NFC"} if form.composed else None, pre_tokenizer=split, post_processor=post,
             decoder=hf_file.BYTE_DECODER,
         )  # fmt: skip
-    elif isinstance(form, Scored):
+    elif isinstance(form, ScoredForm):
         _scored_json(path, form, texts, added, post)
-    elif isinstance(form, Parts):
+    elif isinstance(form, WordPieceForm):
         unknown = next((texts[row] for row in [form.roles.get("unk", -1)] if row >= 0), "[UNK]")
         model = {
             "type": "WordPiece", "unk_token": unknown, "continuing_subword_prefix": "##",
@@ -206,7 +206,7 @@ def write_json(path: Path, form: Form) -> None:
 
 
 def _scored_json(
-    path: Path, form: Scored, texts: list[str], added: list[dict[str, Any]], post: dict[str, Any] | None
+    path: Path, form: ScoredForm, texts: list[str], added: list[dict[str, Any]], post: dict[str, Any] | None
 ) -> None:
     if form.charsmap:
         raise _refused(path, form, "no character map: tokenizers applies it in another way than sentencepiece")
@@ -238,7 +238,7 @@ def _scored_json(
     )  # fmt: skip
 
 
-def _pairs(form: Scored, texts: list[str]) -> list[tuple[str, str]]:
+def _pairs(form: ScoredForm, texts: list[str]) -> list[tuple[str, str]]:
     """All pairs of pieces that make a piece, the highest score first."""
     usable = {text: token for token, text in enumerate(texts) if form.types[token] in (NORMAL, USER_DEFINED)}
     rows = []
@@ -254,9 +254,9 @@ def _pairs(form: Scored, texts: list[str]) -> list[tuple[str, str]]:
 # ---- ranks, sentencepiece
 
 
-def write_ranks(path: Path, form: Form) -> None:
+def write_ranks(path: Path, form: TokenizerForm) -> None:
     """A .tiktoken file: ids are ranks."""
-    if not isinstance(form, ByteBpe):
+    if not isinstance(form, ByteBpeForm):
         raise _refused(path, form, "BPE over bytes")
     special = {int(str(row["id"])) for row in form.added}
     rows = []
@@ -270,9 +270,9 @@ def write_ranks(path: Path, form: Form) -> None:
     ranks_file.write_ranks(path, rows)
 
 
-def write_model(path: Path, form: Form) -> None:
+def write_model(path: Path, form: TokenizerForm) -> None:
     """A sentencepiece model."""
-    if not isinstance(form, Scored):
+    if not isinstance(form, ScoredForm):
         raise _refused(path, form, "pieces with scores")
     types = [CONTROL if kind == USER_DEFINED and _is_special(form, k) else kind for k, kind in enumerate(form.types)]
     if UNKNOWN not in types:
@@ -287,5 +287,5 @@ def write_model(path: Path, form: Form) -> None:
     sentencepiece_file.write_model(path, pieces, form.kind, trainer, normalizer)
 
 
-def _is_special(form: Form, token: int) -> bool:
+def _is_special(form: TokenizerForm, token: int) -> bool:
     return any(row["id"] == token and row["special"] for row in form.added)

@@ -13,8 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jittok.corpus.begun import as_begun, cuts_of
-from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.engines import ENGINES, engine_of
 from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Facts, Format
@@ -23,11 +21,13 @@ from jittok.corpus.manifest import NAME as MANIFEST
 from jittok.corpus.manifest import WORK
 from jittok.corpus.options import Options
 from jittok.corpus.progress import Progress
-from jittok.corpus.run import LOCK, Run, Summary, refuse_strange
+from jittok.corpus.range_encoder import RangeEncoder
+from jittok.corpus.resume import cuts_of, with_recorded_release
+from jittok.corpus.run import LOCK, CorpusRun, Summary, refuse_strange
 from jittok.corpus.sources import Source, check_looks, check_options, find_sources
 from jittok.corpus.state import make_plan
 from jittok.errors import CorpusError, InWords, check_local, missing
-from jittok.writers.whole import naming
+from jittok.writers.atomic_files import naming
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -63,7 +63,7 @@ def compile_corpus(
     options, given, out = options or Options(), out, Path(out)
     if max_document_bytes is not None:
         options = replace(options, max_document_bytes=max_document_bytes)
-    tok, options = as_begun(tok, out), replace(options, cuts=cuts_of(out))
+    tok, options = with_recorded_release(tok, out), replace(options, cuts=cuts_of(out))
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     check_local(given, "--out")
@@ -86,7 +86,10 @@ def compile_corpus(
             str(out), InWords("another process that writes it"), "one at a time: wait until it has ended"
         ) from None
     try:
-        with naming(out), closing(Run(out, make_plan(tok, sources, options, out), sources, formats, encoder)) as run:
+        with (
+            naming(out),
+            closing(CorpusRun(out, make_plan(tok, sources, options, out), sources, formats, encoder)) as run,
+        ):
             resumed = run.begin()
             if not run.complete:
                 if check_space:

@@ -22,7 +22,7 @@ except ImportError:  # no wheel for this machine: the same numbers, slower
     from zlib import crc32 as _crc32
 
 crc32: Callable[..., int] = _crc32
-PIECE = 4 << 20
+BYTES_PER_READ = 4 << 20
 
 
 def append(descriptor: int, data: Any) -> None:

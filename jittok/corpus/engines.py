@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
-from jittok.corpus.encode import Encoded, RangeEncoder
+from jittok.corpus.cancellation import Cancellation, stoppable_pool
+from jittok.corpus.range_encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges import RawRange, read_unit, units
 from jittok.corpus.sources import STDIN
 from jittok.corpus.state import State, changed
-from jittok.corpus.stopping import Stop, stoppable_pool
 
 ENGINES = ("threads", "ray")
 Engine = Callable[[RangeEncoder, State], Iterator[Encoded]]
@@ -39,7 +39,7 @@ def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads
 
     count = thread_count(threads)
     pending: deque[Future[Encoded]] = deque()
-    stop = Stop()
+    stop = Cancellation()
     with stoppable_pool(count, stop) as pool:
         for raw in ranges:
             pending.append(pool.submit(encoder, raw, stop))
@@ -53,7 +53,7 @@ def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads
 def engine_of(name: str, threads: int | None) -> Engine:
     """What encodes ranges: one of ENGINES, on so many threads or actors."""
     if name == "ray":
-        from jittok.corpus.on_ray import encode_on_ray
+        from jittok.corpus.ray_engine import encode_on_ray
 
         return lambda encoder, state: encode_on_ray(encoder, state, threads)
     return lambda encoder, state: encode_on_threads(encoder, raw_ranges(encoder, state), threads)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from jittok.errors import CorpusError, InWords, JittokError, missing
-from jittok.writers.whole import naming
+from jittok.writers.atomic_files import naming
 
 LOCAL = ("file://", "local://")
 """URLs of this machine's own files."""
@@ -117,11 +117,11 @@ NEAR = 64 << 10
 class Fetched(io.RawIOBase):
     """A far file of which some places are fetched at once, each byte once; what else is asked for is one request."""
 
-    def __init__(self, far: Any, size: int, places: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, far: Any, size: int, positions: Iterable[tuple[int, int]]) -> None:
         super().__init__()
         self._far, self._size, self._at = far, size, 0
         joined: list[list[int]] = []
-        for start, stop in sorted(places):
+        for start, stop in sorted(positions):
             if joined and start <= joined[-1][1] + NEAR:
                 joined[-1][1] = max(joined[-1][1], stop)
             else:
@@ -154,7 +154,7 @@ class Fetched(io.RawIOBase):
         """Up to `count` bytes."""
         stop = self._size if count < 0 else min(self._at + count, self._size)
         start, self._at = self._at, max(stop, self._at)
-        for place, piece in self._pieces:
-            if place <= start and stop <= place + len(piece):
-                return piece[start - place : stop - place]
+        for position, piece in self._pieces:
+            if position <= start and stop <= position + len(piece):
+                return piece[start - position : stop - position]
         return self._ask(start, stop)

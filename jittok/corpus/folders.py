@@ -74,7 +74,7 @@ def create(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | NO_LINK | getattr(os, "O_BINARY", 0), 0o644)
 
 
-def check_own(place: Path, found: os.stat_result, around: os.stat_result) -> None:
+def check_own(position: Path, found: os.stat_result, around: os.stat_result) -> None:
     """CorpusError for a work folder that more users may write to than to the folder `around` it, as what lies there is
     believed.
 
@@ -88,7 +88,7 @@ def check_own(place: Path, found: os.stat_result, around: os.stat_result) -> Non
     owners = (0, os.geteuid(), around.st_uid)
     if found.st_uid not in owners or found.st_mode & ~writers & (stat.S_IWGRP | stat.S_IWOTH):
         expected = "a folder of yours that nobody else can write to: remove it, or run chmod go-w if all in it is yours"
-        raise CorpusError(str(place), InWords(f"a folder that {reason}"), expected)
+        raise CorpusError(str(position), InWords(f"a folder that {reason}"), expected)
 
 
 def _shown(path: Path) -> Path:
@@ -102,16 +102,16 @@ def _shown(path: Path) -> Path:
 class Folder:
     """A folder that is open. `path` leads to it, whatever its name is given to meanwhile."""
 
-    def __init__(self, place: Path, inside: Folder | None = None) -> None:
-        self.place = place
+    def __init__(self, position: Path, inside: Folder | None = None) -> None:
+        self.position = position
         if not BY_DESCRIPTOR:
-            if inside is not None and (place.is_symlink() or not place.is_dir()):
-                raise NotADirectoryError(place)
-            self._descriptor, self.path = -1, place
+            if inside is not None and (position.is_symlink() or not position.is_dir()):
+                raise NotADirectoryError(position)
+            self._descriptor, self.path = -1, position
         elif inside is None:
-            self._descriptor = os.open(place, _FOLDER)
+            self._descriptor = os.open(position, _FOLDER)
         else:
-            self._descriptor = os.open(place.name, _FOLDER | NO_LINK, dir_fd=inside._descriptor)
+            self._descriptor = os.open(position.name, _FOLDER | NO_LINK, dir_fd=inside._descriptor)
         if self._descriptor >= 0:
             self.path = Path(f"/proc/self/fd/{self._descriptor}")
 
@@ -120,27 +120,27 @@ class Folder:
 
         CorpusError for a link, a file or anything else of that name.
         """
-        place = self.place / component(name, self.place)
+        position = self.position / component(name, self.position)
         if make:
             with contextlib.suppress(FileExistsError):
                 (self.path / name).mkdir(mode)
         try:
-            return Folder(place, self)
+            return Folder(position, self)
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno not in NO_FOLDER:
-                raise OSError(error.errno, error.strerror, str(place)) from error
-            what = "a link" if place.is_symlink() else "something that is no folder"
-            raise CorpusError(str(place), what, "a folder that jittok made: remove what is there") from error
+                raise OSError(error.errno, error.strerror, str(position)) from error
+            what = "a link" if position.is_symlink() else "something that is no folder"
+            raise CorpusError(str(position), what, "a folder that jittok made: remove what is there") from error
 
     def check_own(self, around: Folder) -> None:
         """CorpusError if more users may write to it than to the folder around it."""
-        check_own(self.place, self.path.stat(), around.path.stat())
+        check_own(self.position, self.path.stat(), around.path.stat())
 
     def remove(self, name: str) -> None:
         """Remove an empty folder in this one."""
-        (self.path / component(name, self.place)).rmdir()
+        (self.path / component(name, self.position)).rmdir()
 
     def close(self) -> None:
         """Give the descriptor back."""

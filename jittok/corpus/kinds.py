@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from jittok.corpus.decompression import open_unpacked
 from jittok.corpus.json_rows import row_of
-from jittok.corpus.looks import LOOKED_AT, OBJECT, OBJECTS
 from jittok.corpus.options import Options
-from jittok.corpus.unpack import open_unpacked
+from jittok.corpus.sniff import OBJECT, OBJECTS, SNIFFED_BYTES
 from jittok.errors import CorpusError, InWords
 
 PACKINGS = {".gz": "gz", ".gzip": "gz", ".zst": "zst", ".zstd": "zst", ".bz2": "bz2", ".xz": "xz", ".lz4": "lz4"}
@@ -63,10 +63,10 @@ def suffixes_of(path: str) -> tuple[str, str]:
 def start_of(opened: Open, packing: str, path: str) -> bytes:
     """The first bytes of an input, unpacked as far as they can be."""
     with opened() as file:
-        packed = io.BytesIO(file.read(LOOKED_AT)) if packing else file
+        packed = io.BytesIO(file.read(SNIFFED_BYTES)) if packing else file
         read, found = open_unpacked(packed, packing, path), b""
         try:
-            while len(found) < LOOKED_AT and (piece := read(min(UNPACK_AT_ONCE, LOOKED_AT - len(found)))):
+            while len(found) < SNIFFED_BYTES and (piece := read(min(UNPACK_AT_ONCE, SNIFFED_BYTES - len(found)))):
                 found += piece
         except CorpusError:  # damaged, or the rest was not read
             pass
@@ -79,7 +79,7 @@ def json_shape(start: bytes, field: str) -> tuple[str, bool]:
     start = start.removeprefix(MARK).lstrip()
     line, newline, after = start.partition(b"\n")
     if OBJECT.match(line):
-        whole = bool(newline) or len(start) < LOOKED_AT // 2
+        whole = bool(newline) or len(start) < SNIFFED_BYTES // 2
         try:
             row = row_of(line)
         except ValueError:

@@ -25,11 +25,11 @@ class Limit:
         self.path, self.most, self.thing = path, most, thing
         self.before = 0
 
-    def check(self, size: int, behind: Callable[[], int] = int) -> None:
+    def check(self, size: int, after: Callable[[], int] = int) -> None:
         """CorpusError for a document of so many bytes, if they are too many. after(): how many documents are between
         those counted and this one."""
         if size > self.most:
-            where = f"{self.path}, {self.thing} {self.before + behind() + 1}" if self.thing else self.path
+            where = f"{self.path}, {self.thing} {self.before + after() + 1}" if self.thing else self.path
             raise TooLong(where, InWords(f"a document of {size} bytes or more"), f"up to {self.most} bytes ({OPTION})")
 
     def lines(self, block: bytes, count: bool = True) -> bytes:
@@ -64,10 +64,10 @@ def newlines(block: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
 
 
-def newlines_before(file: IO[bytes], place: int) -> int:
+def newlines_before(file: IO[bytes], position: int) -> int:
     """How many are before a place in a file."""
     file.seek(0)
     found = 0
-    while place > 0 and (piece := file.read(min(place, 1 << 20))):
-        found, place = found + newlines(piece), place - len(piece)
+    while position > 0 and (piece := file.read(min(position, 1 << 20))):
+        found, position = found + newlines(piece), position - len(piece)
     return found

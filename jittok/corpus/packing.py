@@ -15,7 +15,7 @@ from jittok.corpus.readback import open as open_corpus
 from jittok.errors import CorpusError, InWords
 
 HOW = ("split", "whole")
-AT_ONCE = 1 << 20
+IDS_PER_READ = 1 << 20
 """Ids that are read at once."""
 
 
@@ -74,18 +74,18 @@ def _gathered(rows: Iterator[Row], size: int) -> Iterator[Batch]:
 
 
 def _split(corpus: Corpus, length: int, overlap: int, pad_id: int | None, start: int) -> Iterator[Row]:
-    step, most = length - overlap, max(AT_ONCE, length)
+    step, most = length - overlap, max(IDS_PER_READ, length)
     ids, numbers, first, skip = np.zeros(0, np.int32), np.zeros(0, np.int64), 0, start * (length - overlap)
     for block in corpus.unread():
         offsets = block.offsets
-        place, end = int(offsets[0]) + skip, int(offsets[-1])
-        skip = max(place - end, 0)
-        while place < end:  # so many tokens, however long a document is
-            upto = min(place + most, end)
-            fresh = _documents_of(offsets, place, upto) + first
-            ids = np.concatenate([ids, block.ids[place:upto].astype(np.int32)])
+        position, end = int(offsets[0]) + skip, int(offsets[-1])
+        skip = max(position - end, 0)
+        while position < end:  # so many tokens, however long a document is
+            upto = min(position + most, end)
+            fresh = _documents_of(offsets, position, upto) + first
+            ids = np.concatenate([ids, block.ids[position:upto].astype(np.int32)])
             numbers = np.concatenate([numbers, fresh])
-            place, at = upto, 0
+            position, at = upto, 0
             while at + length <= ids.size:
                 yield ids[at : at + length], _ranks(numbers[at : at + length])
                 at += step
@@ -95,10 +95,10 @@ def _split(corpus: Corpus, length: int, overlap: int, pad_id: int | None, start:
         yield _padded(ids, _ranks(numbers), length, pad_id)
 
 
-def _documents_of(offsets: NDArray[np.int64], place: int, upto: int) -> NDArray[np.int64]:
-    """The document of each token from `place` on: documents lie between these offsets."""
-    low, high = np.searchsorted(offsets, place, "right") - 1, np.searchsorted(offsets, upto, "left")
-    borders = np.clip(offsets[low : high + 1], place, upto)
+def _documents_of(offsets: NDArray[np.int64], position: int, upto: int) -> NDArray[np.int64]:
+    """The document of each token from `position` on: documents lie between these offsets."""
+    low, high = np.searchsorted(offsets, position, "right") - 1, np.searchsorted(offsets, upto, "left")
+    borders = np.clip(offsets[low : high + 1], position, upto)
     return np.repeat(np.arange(low, high), borders[1:] - borders[:-1])
 
 
@@ -123,7 +123,7 @@ def _whole(corpus: Corpus, length: int, pad_id: int, start: int) -> Iterator[Row
 
 def _pieces(corpus: Corpus, length: int) -> Iterator[NDArray[np.int32]]:
     """The documents in order, cut where they are longer than `length`; empty ones give none."""
-    most = max(AT_ONCE // length, 1) * length
+    most = max(IDS_PER_READ // length, 1) * length
     for ids, offsets in corpus.unread():
         low = 0
         while low < offsets.size - 1:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EVERY = 0.2
 """Seconds between two lines."""
-FIRST = 1.0
+SECONDS_BEFORE_FIRST = 1.0
 """Seconds before the first: what is done by then needs no line."""
 
 
@@ -85,7 +85,7 @@ class ProgressLine:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._shown = self._stream is not None and self._stream.isatty()  # None: closed by whoever called
-        self._last, self._width = time.monotonic() + FIRST - EVERY, 0
+        self._last, self._width = time.monotonic() + SECONDS_BEFORE_FIRST - EVERY, 0
 
     def __call__(self, progress: Progress) -> None:
         """Draw it, a few times a second."""

@@ -18,15 +18,15 @@ from typing import IO, Any, NamedTuple
 
 from jittok.corpus import tables
 from jittok.corpus.damage import LOST_AT, Exchanged, Lost, is_damage, lost
+from jittok.corpus.decompression import Read, open_unpacked
 from jittok.corpus.far import naming_input
 from jittok.corpus.kinds import TABLES
 from jittok.corpus.limits import Limit, newlines, newlines_before
 from jittok.corpus.options import FIRST_CUTS, MOST_BYTES, Options
 from jittok.corpus.sources import STDIN, Source
-from jittok.corpus.unpack import Read, open_unpacked
 from jittok.errors import CorpusError, InWords
 
-AHEAD = 1 << 20
+LINE_END_BYTES = 1 << 20
 """Bytes read at once to find the end of a line that leaves its interval."""
 GROUP_FILES = 4096
 """Files of one document each that share a range, at most."""
@@ -303,7 +303,7 @@ class _Tally:
 def _everything(read: Read, limit: Limit) -> bytes:
     """All bytes, held once."""
     found = io.BytesIO()
-    while piece := read(AHEAD):
+    while piece := read(LINE_END_BYTES):
         found.write(piece)
         limit.check(found.tell())
     return found.getvalue()
@@ -319,7 +319,7 @@ def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
         block = block[newline + 1 :] if newline >= 0 else b""
     parts = [block]
     size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
-    while size and (piece := file.read(AHEAD)):
+    while size and (piece := file.read(LINE_END_BYTES)):
         newline = piece.find(b"\n")
         if newline >= 0:
             parts.append(piece[: newline + 1])
@@ -342,11 +342,11 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
         if tally is not None:
             read = tally.read
         for at, block in _blocks(read, source, options):
-            place = raw.tell() if tally is None else tally.size
+            position = raw.tell() if tally is None else tally.size
             if at >= first:
                 prefix = None if tally is None else tally.prefix()
-                yield RawRange(Key(unit.source, 0, at), unit.last, block, place, place - done, prefix)
-            done = place
+                yield RawRange(Key(unit.source, 0, at), unit.last, block, position, position - done, prefix)
+            done = position
 
 
 def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:
@@ -367,7 +367,7 @@ def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]
             carry = b""
             size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
             limit.check(size, partial(newlines, block))
-            while piece := read(min(step, AHEAD)):
+            while piece := read(min(step, LINE_END_BYTES)):
                 newline = piece.find(b"\n")
                 if newline >= 0:
                     parts.append(piece[: newline + 1])
@@ -394,18 +394,18 @@ def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iter
         need, start, look = (k + 1) * step - at, 0, 0
         found: list[bytes] = []
         while start < need:
-            place = buffer.find(separator, look)
-            if place < 0:
+            position = buffer.find(separator, look)
+            if position < 0:
                 if ended:
                     break
                 look = max(start, len(buffer) - len(separator) + 1)
                 limit.check(look - start, partial(len, found))
-                piece = read(AHEAD)
+                piece = read(LINE_END_BYTES)
                 ended = not piece
                 buffer += piece
                 continue
-            found.append(bytes(buffer[start:place]))
-            start = look = place + len(separator)
+            found.append(bytes(buffer[start:position]))
+            start = look = position + len(separator)
         if start < need and start < len(buffer):  # the last document, without a separator after it
             found.append(bytes(buffer[start:]))
             start = len(buffer)

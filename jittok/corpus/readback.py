@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.begun import as_begun
 from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
+from jittok.corpus.resume import with_recorded_release
 from jittok.corpus.state import named
 from jittok.errors import CorpusError, InWords
 from jittok.rows import TokenArray
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OPEN_BLOCKS = 16
 """Blocks that stay open: they cost their offsets, those of Parquet their ids too."""
-STRETCH = 1 << 20
+IDS_PER_READ = 1 << 20
 """Ids that are read at once, or one document."""
 
 
@@ -55,7 +55,7 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     if format not in written:
         raise CorpusError(str(folder), InWords(f"formats {', '.join(written)}"), f"{format}, or one of these")
     vocab = manifest["vocab"]
-    tok = tok and as_begun(tok, folder)
+    tok = tok and with_recorded_release(tok, folder)
     if tok is not None and tok.fingerprint != vocab["fingerprint"]:
         given = named({name: getattr(tok, name) for name in ("name", "fingerprint", "llama_cpp")})
         raise CorpusError(str(folder), InWords(f"vocabulary {given}"), f"{named(vocab)}, as it was made with")
@@ -114,7 +114,7 @@ class Corpus:
         for ids, offsets in self.unread():
             low, count = 0, offsets.size - 1
             while low < count:
-                high = int(np.searchsorted(offsets, offsets[low] + STRETCH, "right")) - 1
+                high = int(np.searchsorted(offsets, offsets[low] + IDS_PER_READ, "right")) - 1
                 high = max(high, low + 1)
                 yield Block(ids[offsets[low] : offsets[high]], offsets[low : high + 1] - offsets[low])
                 low = high
@@ -126,8 +126,8 @@ class Corpus:
             for document in self._rows:
                 at = bisect_right(self._firsts, document) - 1
                 ids, offsets = self._block(at)
-                place = document - self._firsts[at]
-                yield Block(ids, offsets[place : place + 2])
+                position = document - self._firsts[at]
+                yield Block(ids, offsets[position : position + 2])
             return
         start, stop = self._rows.start, self._rows.stop
         for at in range(max(bisect_right(self._firsts, start) - 1, 0), len(self._blocks)):
@@ -142,8 +142,8 @@ class Corpus:
     def _one(self, document: int) -> NDArray[Any]:
         at = bisect_right(self._firsts, document) - 1
         ids, offsets = self._block(at)
-        place = document - self._firsts[at]
-        return ids[offsets[place] : offsets[place + 1]].view(Ids)
+        position = document - self._firsts[at]
+        return ids[offsets[position] : offsets[position + 1]].view(Ids)
 
     def lengths(self) -> NDArray[np.int64]:
         """int64[n]: tokens of each document."""

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.cancellation import NEVER_CANCELLED, Cancellation
 from jittok.corpus.json_rows import row_of
 from jittok.corpus.kinds import TABLES
-from jittok.corpus.looks import is_wide
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import RawRange
-from jittok.corpus.stopping import NEVER, Stop
+from jittok.corpus.sniff import is_wide
 from jittok.inputs import Documents, documents
 
 BOM = codecs.BOM_UTF8
@@ -32,7 +32,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 LARGE = 16 << 20
 """Bytes of a range of which no second copy is made: one with a long document."""
 SHOWN = 60
-WIDE = "text in UTF-16 or UTF-32 (a NUL at every second place)"
+WIDE_TEXT = "text in UTF-16 or UTF-32 (a NUL at every second place)"
 
 
 class Bad(NamedTuple):
@@ -47,7 +47,7 @@ class Bad(NamedTuple):
 
 
 @dataclass
-class Texts:
+class RangeTexts:
     """The documents of one range."""
 
     docs: Documents
@@ -58,13 +58,19 @@ class Texts:
     bad: list[Bad] = field(default_factory=list)
 
 
-Check = Callable[..., Texts]
+Check = Callable[..., RangeTexts]
 """check(documents, source, options, offset of the first one in its file)"""
 
 
 def read_texts(
-    raw: RawRange, kind: str, options: Options, *, any_bytes: bool = False, kept: bool = False, stop: Stop = NEVER
-) -> Texts:
+    raw: RawRange,
+    kind: str,
+    options: Options,
+    *,
+    any_bytes: bool = False,
+    kept: bool = False,
+    stop: Cancellation = NEVER_CANCELLED,
+) -> RangeTexts:
     """The documents of a range, with `options.on_error` applied; "fail" leaves the failing to whoever gets `bad`.
 
     `any_bytes`: a text need not be UTF-8, it is encoded as it is. `kept`: texts may stay where Python keeps them, of
@@ -84,7 +90,7 @@ def read_texts(
     return _whole_files(raw, options, check)
 
 
-def _pieces(raw: RawRange, options: Options, check: Check, stop: Stop) -> Texts:
+def _pieces(raw: RawRange, options: Options, check: Check, stop: Cancellation) -> RangeTexts:
     """The documents of a range of files that are read together. Lines are those of the file."""
     found = []
     for kind, pieces in groupby(raw.payload, key=lambda piece: piece.kind):
@@ -108,7 +114,7 @@ def _pieces(raw: RawRange, options: Options, check: Check, stop: Stop) -> Texts:
     return texts
 
 
-def _together(found: list[Texts]) -> Texts:
+def _together(found: list[RangeTexts]) -> RangeTexts:
     """The same documents as one, whose lines are not to be counted on."""
     if len(found) == 1:
         found[0].seen = 0
@@ -117,11 +123,11 @@ def _together(found: list[Texts]) -> Texts:
     shifts = np.cumsum([0, *(data.size for data in datas)])
     none = np.zeros(0, np.int64)
     starts, stops = (
-        _fixed(np.concatenate([none, *(each + shift for each, shift in zip(places, shifts[:-1], strict=True))]))
-        for places in ([texts.docs.starts for texts in found], [texts.docs.stops for texts in found])
+        _fixed(np.concatenate([none, *(each + shift for each, shift in zip(positions, shifts[:-1], strict=True))]))
+        for positions in ([texts.docs.starts for texts in found], [texts.docs.stops for texts in found])
     )
     docs = Documents(np.concatenate([np.zeros(0, np.uint8), *datas]), starts, stops)
-    return Texts(
+    return RangeTexts(
         docs, np.concatenate([none, *(texts.sources for texts in found)]),
         np.concatenate([none, *(texts.lines for texts in found)]), 0, sum(texts.blank for texts in found),
         [bad for texts in found for bad in texts.bad],
@@ -142,7 +148,7 @@ def _joined(parts: list[bytes]) -> Documents:
     return Documents(data, offsets[:-1], offsets[1:])
 
 
-def _whole_files(raw: RawRange, options: Options, check: Check) -> Texts:
+def _whole_files(raw: RawRange, options: Options, check: Check) -> RangeTexts:
     texts = check(_joined([text for _, text in raw.payload]), 0, options, raw.offset)
     texts = _without_wide(texts, (k for k, (_, text) in enumerate(raw.payload, 1) if is_wide(text)), options, check)
     texts.sources = np.array([source for source, _ in raw.payload], np.int64)[texts.lines - 1]
@@ -151,7 +157,7 @@ def _whole_files(raw: RawRange, options: Options, check: Check) -> Texts:
     return texts
 
 
-def _without_wide(texts: Texts, numbers: Iterable[int], options: Options, check: Check) -> Texts:
+def _without_wide(texts: RangeTexts, numbers: Iterable[int], options: Options, check: Check) -> RangeTexts:
     """The texts less those of these numbers, which look like UTF-16: errors, unless somebody said what they are."""
     if check is _taken or options.kind is not None or options.on_error == "replace":
         return texts
@@ -160,12 +166,14 @@ def _without_wide(texts: Texts, numbers: Iterable[int], options: Options, check:
     if not found:
         return texts
     source = int(texts.sources[0])
-    texts.bad += [Bad(source, number, WIDE, "UTF-8 (iconv -f utf-16le, or --input-format txt)") for number in found]
+    texts.bad += [
+        Bad(source, number, WIDE_TEXT, "UTF-8 (iconv -f utf-16le, or --input-format txt)") for number in found
+    ]
     texts.bad.sort(key=lambda bad: bad.line)
     return select(texts, ~np.isin(texts.lines, found))
 
 
-def _lines(raw: RawRange, options: Options, check: Check) -> Texts:
+def _lines(raw: RawRange, options: Options, check: Check) -> RangeTexts:
     """Lines end in a newline or a carriage return and a newline; a last line may lack it."""
     if not raw.payload:  # an interval inside one long line
         return check(_joined([]), raw.key.source, options)
@@ -196,7 +204,7 @@ def _loads(line: bytes) -> Any:
     return row
 
 
-def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Stop) -> Texts:
+def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Cancellation) -> RangeTexts:
     lines = _split(raw.payload.removeprefix(BOM))
     loads, name, count = _json(), options.field, len(lines)
     try:
@@ -211,7 +219,7 @@ def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Stop) -> Text
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _json_line_by_line([bytes(line) for line in lines], raw.key.source, options, stop)
     numbers = np.arange(1, count + 1)
-    return Texts(docs, np.full(count, raw.key.source), numbers, count)
+    return RangeTexts(docs, np.full(count, raw.key.source), numbers, count)
 
 
 def _split(block: bytes) -> list[Any]:
@@ -229,7 +237,7 @@ def _split(block: bytes) -> list[Any]:
     return lines
 
 
-def _json_line_by_line(lines: list[bytes], source: int, options: Options, stop: Stop) -> Texts:
+def _json_line_by_line(lines: list[bytes], source: int, options: Options, stop: Cancellation) -> RangeTexts:
     """The same, with an account of what is wrong. With "replace" every line that is not blank gives a document."""
     parts, numbers, bad, blank = [], [], [], 0
     for number, given in enumerate(lines, 1):
@@ -247,7 +255,7 @@ def _json_line_by_line(lines: list[bytes], source: int, options: Options, stop: 
             text = lenient or b""
         parts.append(text)
         numbers.append(number)
-    return Texts(_joined(parts), np.full(len(parts), source), np.array(numbers, np.int64), len(lines), blank, bad)
+    return RangeTexts(_joined(parts), np.full(len(parts), source), np.array(numbers, np.int64), len(lines), blank, bad)
 
 
 def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
@@ -286,7 +294,7 @@ def _shown(line: bytes) -> str:
     return repr(line[:SHOWN])[1:] + ("…" if len(line) > SHOWN else "")
 
 
-def _rows(raw: RawRange, options: Options, check: Check) -> Texts:
+def _rows(raw: RawRange, options: Options, check: Check) -> RangeTexts:
     array = raw.payload.combine_chunks()
     if hasattr(array, "chunks"):  # some versions give back a chunked array
         array = array.chunk(0)
@@ -300,20 +308,20 @@ def _rows(raw: RawRange, options: Options, check: Check) -> Texts:
     return texts if options.on_error == "replace" else select(texts, ~np.isin(texts.lines, nulls))
 
 
-def select(texts: Texts, kept: NDArray[np.bool_]) -> Texts:
+def select(texts: RangeTexts, kept: NDArray[np.bool_]) -> RangeTexts:
     """The same texts less those where `kept` (bool[n]) is false."""
     data, starts, stops, *_ = texts.docs
     docs = Documents(data, _fixed(starts[kept]), _fixed(stops[kept]))
-    return Texts(docs, texts.sources[kept], texts.lines[kept], texts.seen, texts.blank, texts.bad)
+    return RangeTexts(docs, texts.sources[kept], texts.lines[kept], texts.seen, texts.blank, texts.bad)
 
 
-def _taken(docs: Documents, source: int, options: Options, offset: int = 0) -> Texts:  # noqa: ARG001  as `_checked`
+def _taken(docs: Documents, source: int, options: Options, offset: int = 0) -> RangeTexts:  # noqa: ARG001  as `_checked`
     """Documents as they are."""
     count = docs.starts.size
-    return Texts(docs, np.full(count, source), np.arange(1, count + 1), count)
+    return RangeTexts(docs, np.full(count, source), np.arange(1, count + 1), count)
 
 
-def _checked(docs: Documents, source: int, options: Options, offset: int = 0) -> Texts:
+def _checked(docs: Documents, source: int, options: Options, offset: int = 0) -> RangeTexts:
     """Documents of UTF-8, with `on_error` applied to those that are not."""
     texts = _taken(docs, source, options)
     if _all_utf8(docs):

@@ -14,21 +14,21 @@ import numpy as np
 
 from jittok.corpus import disk, shards
 from jittok.corpus.damage import is_damage
-from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.engines import Engine
 from jittok.corpus.folders import Folder
 from jittok.corpus.formats.base import Format, Rows
-from jittok.corpus.hashing import InputHasher
+from jittok.corpus.input_hashes import InputHasher
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.manifest import NAME as MANIFEST
 from jittok.corpus.manifest import WORK, files_of, make_manifest, read_manifest, write_manifest
 from jittok.corpus.progress import Progress
+from jittok.corpus.range_encoder import Encoded, RangeEncoder
 from jittok.corpus.reader import Bad
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.state import State, changed, check_inputs, differences, different, replay
 from jittok.errors import CorpusError, InWords
-from jittok.writers.whole import naming
+from jittok.writers.atomic_files import naming
 
 LOCK = ".jittok.lock"
 REMEDY = "bring back a copy, or remove the folder and run the same command again, which writes the same bytes"
@@ -66,7 +66,7 @@ def refuse_strange(out: Path) -> None:
         raise CorpusError(str(out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began")
 
 
-class Run:
+class CorpusRun:
     """One call of `compile_corpus` on a directory it has locked."""
 
     def __init__(
@@ -183,7 +183,7 @@ class Run:
 
     def check_space(self) -> None:
         """CorpusError when what is still to be written will not fit on the disk, by an estimate from a sample."""
-        from jittok.corpus.predict import check_space
+        from jittok.corpus.prediction import check_space
 
         check_space(self.out, self.encoder, self.formats, self.state)
 
@@ -233,7 +233,7 @@ class Run:
             )
         rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.lines + np.int64(base), bad)
         with naming(self.out):
-            places = self.writer.append(rows, encoded.text_bytes)
+            positions = self.writer.append(rows, encoded.text_bytes)
         prefix = encoded.prefix
         if prefix is None and encoded.last == encoded.key.source:
             prefix = self._prefix(encoded.last, encoded.read)
@@ -241,7 +241,7 @@ class Run:
             "range": list(encoded.key), "documents": int(encoded.lengths.size), "tokens": int(encoded.ids.size),
             "bytes": encoded.text_bytes, "lines": encoded.seen, "blank": encoded.blank, "bad": len(bad),
             "lost": encoded.lost,
-            "read": encoded.new, "streams": places, "prefix": prefix, "last": encoded.last,
+            "read": encoded.new, "streams": positions, "prefix": prefix, "last": encoded.last,
         }  # fmt: skip
         gone = [[found.source, found.line, found.found] for found in bad if found.input]
         if gone:

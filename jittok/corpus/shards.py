@@ -48,7 +48,7 @@ class OpenStream:
 
 
 class ShardWriter:
-    """One shard after the other, in order. `work` is the hidden folder."""
+    """One shard after the other, in order. `scratch` is the hidden folder."""
 
     def __init__(self, work: Path, formats: Sequence[Format], number: int) -> None:
         self.work, self.formats = work, formats
@@ -79,12 +79,12 @@ class ShardWriter:
             if os.fstat(descriptor).st_size < stream.header:
                 os.ftruncate(descriptor, stream.header)
             self.streams[key] = OpenStream(stream, path, descriptor, stream.header)
-        for places, documents, tokens, text_bytes in ranges:
-            parts = self._whole(places)
+        for positions, documents, tokens, text_bytes in ranges:
+            parts = self._whole(positions)
             if parts is None or not _counted(parts, documents, tokens):
                 break
             for key, data in parts.items():
-                self.streams[key].end = places[key][0]
+                self.streams[key].end = positions[key][0]
                 if self.streams[key].stream.final:
                     self.streams[key].digest.update(data)
             self._count(documents, tokens, text_bytes)
@@ -92,12 +92,12 @@ class ShardWriter:
             os.ftruncate(opened.descriptor, opened.end)
         return self.ranges
 
-    def _whole(self, places: Places) -> dict[str, bytes] | None:
+    def _whole(self, positions: Places) -> dict[str, bytes] | None:
         """What a range added to each stream, None when the files do not have it."""
-        if places.keys() != self.streams.keys():
+        if positions.keys() != self.streams.keys():
             return None
         parts = {}
-        for key, (end, checksum) in places.items():
+        for key, (end, checksum) in positions.items():
             opened = self.streams[key]
             if not opened.end <= end <= os.fstat(opened.descriptor).st_size:
                 return None
@@ -119,9 +119,9 @@ class ShardWriter:
             form.check(rows, self.tokens + rows.ids.size)
         if not self.streams:
             self._open()
-        places = {key: opened.append(opened.stream.data(rows)) for key, opened in self.streams.items()}
+        positions = {key: opened.append(opened.stream.data(rows)) for key, opened in self.streams.items()}
         self._count(rows.lengths.size, rows.ids.size, text_bytes)
-        return places
+        return positions
 
     def finish(self) -> dict[str, Any]:
         """Make the files of this shard, on the disk but not yet under their names; its line for the ledger."""
@@ -160,7 +160,9 @@ def _counted(parts: dict[str, bytes], documents: int, tokens: int) -> bool:
 
 def publish(work: Path, out: Folder, files: Sequence[dict[str, Any]]) -> None:
     """Give the files of a finished shard their names. Done again after a crash: what has its name is left alone."""
-    named = [(component(file["part"], out.place), *file_name(file["name"], out.place), file["bytes"]) for file in files]
+    named = [
+        (component(file["part"], out.position), *file_name(file["name"], out.position), file["bytes"]) for file in files
+    ]
     with ExitStack() as opened:
         folders = {name: out.inner(name) for name in dict.fromkeys(folder for _, folder, _, _ in named)}
         for part, inside, name, size in named:
@@ -171,7 +173,7 @@ def publish(work: Path, out: Folder, files: Sequence[dict[str, Any]]) -> None:
             elif _size_of(folder.path / name) != size:
                 found = _size_of(folder.path / name)
                 what = "no such file" if found is None else found
-                raise CorpusError(str(folder.place / name), what, f"{size} bytes, as its shard was finished with")
+                raise CorpusError(str(folder.position / name), what, f"{size} bytes, as its shard was finished with")
         for folder in folders.values():
             disk.sync(folder.path)
 
@@ -197,7 +199,7 @@ def digest_of(path: Path) -> str:
     """SHA-256 of a file, 64 hex digits."""
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
-        while piece := file.read(disk.PIECE):
+        while piece := file.read(disk.BYTES_PER_READ):
             digest.update(piece)
     return digest.hexdigest()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from jittok.corpus.damage import Exchanged
+from jittok.corpus.decompression import open_unpacked
 from jittok.corpus.far import facts_of, is_url, local_name, matches, naming_input, open_far, same_place
 from jittok.corpus.globs import files_of, is_pattern, without_copies
 from jittok.corpus.kinds import (
@@ -25,9 +26,8 @@ from jittok.corpus.kinds import (
     start_of,
     suffixes_of,
 )
-from jittok.corpus.looks import LOOKED_AT, Ahead, refuse_other_kinds
 from jittok.corpus.options import Options
-from jittok.corpus.unpack import open_unpacked
+from jittok.corpus.sniff import SNIFFED_BYTES, Peeked, refuse_other_kinds
 from jittok.errors import CorpusError, InWords
 
 STDIN = "-"
@@ -80,18 +80,18 @@ class Source:
         return Exchanged(self.path, InWords(found), f"{self.size} bytes as when reading began")
 
 
-def _standard_input() -> Ahead:
+def _standard_input() -> Peeked:
     """Standard input, whose first bytes may be looked at; the same object for the same stream."""
     if sys.stdin is None:
         raise CorpusError(STDIN, InWords("standard input that is closed"), "one that can be read")
     raw = sys.stdin.buffer
     known = _known_input.get("raw")
     if known is None or known[0] is not raw:
-        known = _known_input["raw"] = (raw, Ahead(raw))
+        known = _known_input["raw"] = (raw, Peeked(raw))
     return known[1]
 
 
-_known_input: dict[str, tuple[Any, Ahead]] = {}
+_known_input: dict[str, tuple[Any, Peeked]] = {}
 
 
 def check_looks(sources: Iterable[Source], options: Options, files: bool = False) -> None:
@@ -115,7 +115,7 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
                 continue  # a stream is read once
             else:
                 with naming_input(source.path), source.open() as file:
-                    start = open_unpacked(file, source.packing, source.path)(LOOKED_AT)
+                    start = open_unpacked(file, source.packing, source.path)(SNIFFED_BYTES)
             lines, nameless = source.kind == "lines", source.path == STDIN
             refuse_other_kinds(source.path, start, lines, any_text=named, nameless=nameless)
 
@@ -213,15 +213,15 @@ class Seen:
 
     def add(self, path: str) -> None:
         """One more. CorpusError if it was there before."""
-        place = same_place(path) if is_url(path) else path
+        position = same_place(path) if is_url(path) else path
         if path != STDIN and not is_url(path):
             folder, name = os.path.split(path)
             if folder not in self._folders:
                 self._folders[folder] = os.path.realpath(folder)
-            place = os.path.join(self._folders[folder], name)  # noqa: PTH118  of a million files
-        if place in self._places:
+            position = os.path.join(self._folders[folder], name)  # noqa: PTH118  of a million files
+        if position in self._places:
             raise CorpusError(path, InWords("the same input twice"), "each once")
-        self._places.add(place)
+        self._places.add(position)
 
 
 def _source(path: str, kind: str, packing: str, streams: bool, there: bool) -> Source:
@@ -274,13 +274,13 @@ def _expand(
 
 def _outside(paths: list[str], folder: str | os.PathLike[str] | None, left_out: list[str]) -> Iterator[str]:
     """The files that do not lie in a folder, which is told if one does. A link to a file is another file."""
-    place = None if folder is None else os.path.realpath(folder)
+    position = None if folder is None else os.path.realpath(folder)
     inside: dict[str, bool] = {}  # name of a folder -> whether it is that one, or below it
     for path in paths:
         above = os.path.dirname(path)  # noqa: PTH120  of a million files
-        if place is not None and above not in inside:
-            inside[above] = Path(os.path.realpath(above)).is_relative_to(place)
-        if place is None or not inside[above]:
+        if position is not None and above not in inside:
+            inside[above] = Path(os.path.realpath(above)).is_relative_to(position)
+        if position is None or not inside[above]:
             yield path
         elif (shown := Path(folder or "").as_posix()) not in left_out:
             left_out.append(shown)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok import __version__
 from jittok.corpus.formats import format_class
-from jittok.corpus.hashing import InputHasher
+from jittok.corpus.input_hashes import InputHasher
 from jittok.corpus.ledger import Fact
 from jittok.corpus.options import FIRST_CUTS, Options
 from jittok.corpus.places import Places
@@ -32,13 +32,13 @@ def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: 
     """All that decides the bytes of the directory, as plain data."""
     packages = {format_class(name).writer for name in options.formats} - {""}
     writers = {name: importlib.import_module(name).__version__ for name in sorted(packages)}
-    places = Places(out)
+    positions = Places(out)
     names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
     facts = {name: getattr(tok, name) for name in names}
     return {
         "jittok": __version__,
-        "vocab": {**facts, "tokens": tok.vocab_size, **places.vocabulary(tok)},
-        **places.inputs(sources),
+        "vocab": {**facts, "tokens": tok.vocab_size, **positions.vocabulary(tok)},
+        **positions.inputs(sources),
         "options": options.identity(),
         "writers": writers,
         "rules": rules_of(options),
@@ -190,11 +190,11 @@ def replay(facts: Sequence[Fact]) -> State:
     with a manifest that says what is not so.
     """
     state = State(facts[0]["plan"])
-    for place, fact in enumerate(facts[1:], 1):
+    for position, fact in enumerate(facts[1:], 1):
         if "range" in fact:
             _check_range(fact, state)
             state.add_range(fact)
-            state.open_ranges.append((place, fact))
+            state.open_ranges.append((position, fact))
         elif "shard" in fact:
             _check_shard(fact, state)
             state.add_shard(fact)

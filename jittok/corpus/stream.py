@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.decompression import open_unpacked
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import MAX_DOCUMENT_BYTES, Options
 from jittok.corpus.ranges import cut_lines, read_unit, units
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
-from jittok.corpus.unpack import open_unpacked
 from jittok.errors import CorpusError, InWords
 from jittok.inputs import Documents
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok.corpus.buffers import check_buffers
+from jittok.corpus.arrow_buffers import check_buffers
+from jittok.corpus.concatenated_tables import check_parquet
 from jittok.corpus.damage import OF_A_FILE
 from jittok.corpus.far import Fetched, is_url, open_far
 from jittok.corpus.limits import Limit
-from jittok.corpus.one_file import check_parquet
 from jittok.corpus.options import Options
-from jittok.corpus.pages import check_pages
+from jittok.corpus.parquet_pages import check_pages
 from jittok.corpus.sources import Source
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.inputs import arrow

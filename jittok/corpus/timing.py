@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.corpus.cancellation import NEVER_CANCELLED, Cancellation
 from jittok.corpus.compiler import compile_corpus
-from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.options import Options
-from jittok.corpus.predict import Prediction
+from jittok.corpus.prediction import Prediction
+from jittok.corpus.range_encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges import RawRange
-from jittok.corpus.reader import Bad, Texts
-from jittok.corpus.stopping import NEVER, Stop
+from jittok.corpus.reader import Bad, RangeTexts
 from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
-SHORT, LONG = 2 << 20, 16 << 20
+SHORT_RUN_BYTES, LONG_RUN_BYTES = 2 << 20, 16 << 20
 """Bytes of text of the two runs: their difference is free of what every run costs once. Inputs of up to SHORT bytes are
 compiled as they are."""
 RANGES = 8
@@ -45,7 +45,7 @@ class Sampler(RangeEncoder):
         self._read = 0
         self._bad: list[tuple[str, Bad]] = []
 
-    def __call__(self, raw: RawRange, stop: Stop = NEVER) -> Encoded:
+    def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
         """As the encoder does."""
         encoded = super().__call__(raw, stop)
         replaced = encoded.lost if self.options.on_error == "replace" else 0
@@ -59,7 +59,9 @@ class Sampler(RangeEncoder):
             path, bad = self._bad[0]
             raise CorpusError(path, InWords(f"no text in any document looked at; here {bad.found}"), bad.expected)
 
-    def encode(self, texts: Texts, stop: Stop = NEVER) -> tuple[Texts, NDArray[np.int32], NDArray[np.int64]]:
+    def encode(
+        self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED
+    ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
         """As the encoder does."""
         data, starts, stops, *_ = texts.docs
         for i, j in zip(starts.tolist(), stops.tolist(), strict=True):
@@ -74,10 +76,12 @@ def with_time(found: Prediction, texts: Sequence[str], tok: Tokenizer, options: 
     """
     if not sum(map(len, texts)):
         return found
-    small = replace(options, kind="jsonl", field="text", lines=False, separator=None, range_bytes=SHORT // RANGES)
+    small = replace(
+        options, kind="jsonl", field="text", lines=False, separator=None, range_bytes=SHORT_RUN_BYTES // RANGES
+    )
     with tempfile.TemporaryDirectory(prefix="jittok-") as name:
         folder = Path(name)
-        measure = _as_it_is if found.text_bytes <= SHORT else _by_two_sizes
+        measure = _as_it_is if found.text_bytes <= SHORT_RUN_BYTES else _by_two_sizes
         seconds, spread = measure(
             folder, texts, found.text_bytes, lambda path, out: _seconds(path, tok, small, threads, out)
         )
@@ -101,14 +105,14 @@ def _as_it_is(folder: Path, texts: Sequence[str], size: float, seconds: Timer) -
 
 def _by_two_sizes(folder: Path, texts: Sequence[str], size: float, seconds: Timer) -> tuple[float, float]:
     """The same of any more text: what every run costs once, and the rest by the byte."""
-    short, long = (_write(folder / f"{size}.jsonl", texts, size) for size in (SHORT, LONG))
+    short, long = (_write(folder / f"{size}.jsonl", texts, size) for size in (SHORT_RUN_BYTES, LONG_RUN_BYTES))
     seconds(short, folder / "warm")
     once, rates = [], []
     for number in range(ROUNDS):
         first = seconds(short, folder / f"short{number}")
         second = seconds(long, folder / f"long{number}")
-        rates.append(max(second - first, second / 2) / (LONG - SHORT))
-        once.append(max(first - rates[-1] * SHORT, 0.0))
+        rates.append(max(second - first, second / 2) / (LONG_RUN_BYTES - SHORT_RUN_BYTES))
+        once.append(max(first - rates[-1] * SHORT_RUN_BYTES, 0.0))
     rate = float(np.median(rates))
     return float(np.median(once)) + rate * size, (max(rates) - min(rates)) / 2 / rate
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok.corpus import readback
-from jittok.corpus.begun import as_begun
 from jittok.corpus.damage import LOST_AT
-from jittok.corpus.encode import Encoded, RangeEncoder
 from jittok.corpus.engines import encode_on_threads
-from jittok.corpus.hashing import InputHasher
+from jittok.corpus.input_hashes import InputHasher
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.corpus.options import from_identity
 from jittok.corpus.places import found_again
+from jittok.corpus.range_encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges import Key, RawRange, read_unit, units
+from jittok.corpus.reference_check import ReferenceRangeEncoder, WithTexts
+from jittok.corpus.resume import with_recorded_release
 from jittok.corpus.shards import fault_of
 from jittok.corpus.sources import STDIN, Source, look_at
-from jittok.corpus.witness import WithTexts, WitnessEncoder
 from jittok.errors import CorpusError, InWords
 from jittok.tokenizer.other_files import KERNELS
 
@@ -85,7 +85,7 @@ def verify(
     inputs that are not there any more.
     """
     folder, found = Path(folder), Report()
-    tok = as_begun(tok, folder)
+    tok = with_recorded_release(tok, folder)
     manifest = read_manifest(folder)
     _check_files(folder, manifest, found, report)
     _check_strangers(folder, manifest, found)
@@ -103,45 +103,49 @@ def verify(
             found.differences.append({"format": name, "what": f"cannot be read: {error}"})
     if all:
         _check_inputs(manifest, sources, found)
-    places = _places(manifest)
-    one_a_shard = _one_a_shard(places)
-    chosen = places if all else sorted({*_sample(places), *one_a_shard.values()}, key=lambda place: place.key)
+    positions = _places(manifest)
+    one_a_shard = _one_a_shard(positions)
+    chosen = (
+        positions if all else sorted({*_sample(positions), *one_a_shard.values()}, key=lambda position: position.key)
+    )
     found.runs = tok.runs
     # the general path is the plain reference: asked again it is no second witness
-    keys = {place.key for place in one_a_shard.values()} if tok.runs == KERNELS else set()
-    encoder = WitnessEncoder(tok, sources, from_identity(manifest["options"]), keys)
+    keys = {position.key for position in one_a_shard.values()} if tok.runs == KERNELS else set()
+    encoder = ReferenceRangeEncoder(tok, sources, from_identity(manifest["options"]), keys)
     found.of_shards = len(manifest["shards"]) if keys else 0
     again = _encode_again(encoder, chosen, threads)
-    for place in chosen:
+    for position in chosen:
         encoded = next(again, None)
-        if encoded is None or encoded.key != place.key:
-            found.differences.append(_difference(place, sources, "the range is not in the input any more"))
+        if encoded is None or encoded.key != position.key:
+            found.differences.append(_difference(position, sources, "the range is not in the input any more"))
             break
         found.ranges += 1
         found.documents += encoded.lengths.size
-        _compare(encoded, place, corpora, sources, found)
+        _compare(encoded, position, corpora, sources, found)
         if isinstance(encoded, WithTexts):
-            _ask_reference(encoder, encoded, place, found)
+            _ask_reference(encoder, encoded, position, found)
         if report is not None:
             report(found)
     return found
 
 
-def _sample(places: list[_Place]) -> list[_Place]:
+def _sample(positions: list[_Place]) -> list[_Place]:
     """Up to SAMPLE of them, the first and the last among these."""
-    return [places[i] for i in np.unique(np.linspace(0, len(places) - 1, SAMPLE).astype(int))] if places else []
+    return (
+        [positions[i] for i in np.unique(np.linspace(0, len(positions) - 1, SAMPLE).astype(int))] if positions else []
+    )
 
 
-def _one_a_shard(places: list[_Place]) -> dict[int, _Place]:
+def _one_a_shard(positions: list[_Place]) -> dict[int, _Place]:
     """The first range of each shard that has documents."""
     first: dict[int, _Place] = {}
-    for place in places:
-        if place.documents:
-            first.setdefault(place.shard, place)
+    for position in positions:
+        if position.documents:
+            first.setdefault(position.shard, position)
     return first
 
 
-def _ask_reference(encoder: WitnessEncoder, encoded: WithTexts, place: _Place, found: Report) -> None:
+def _ask_reference(encoder: ReferenceRangeEncoder, encoded: WithTexts, position: _Place, found: Report) -> None:
     """Compare what kernels make of some documents with what the plain reference does."""
     offsets, before = np.concatenate([[0], np.cumsum(encoded.lengths)]), found.witnessed
     for row, text, ids in encoder.says(encoded.some):
@@ -149,8 +153,8 @@ def _ask_reference(encoder: WitnessEncoder, encoded: WithTexts, place: _Place, f
         now, right = encoded.ids[offsets[row] : offsets[row + 1]], np.array(ids, np.int64)
         if not np.array_equal(now, right):
             found.differences.append({
-                "shard": place.shard, "document": place.first + row,
-                "document_of_shard": place.first + row - place.first_of_shard,
+                "shard": position.shard, "document": position.first + row,
+                "document_of_shard": position.first + row - position.first_of_shard,
                 "input": encoder.sources[int(encoded.sources[row])].path,
                 "what": _first_difference(now, right, "by the kernels", "by the plain reference"),
             })  # fmt: skip
@@ -212,19 +216,19 @@ def _check_inputs(manifest: Manifest, sources: Sequence[Source], found: Report) 
 
 
 def _places(manifest: Manifest) -> list[_Place]:
-    places, first = [], 0
+    positions, first = [], 0
     for number, shard in enumerate(manifest["shards"]):
         of_shard = first
         for source, part, at, documents, _ in shard["ranges"]:
             if at != LOST_AT:  # the account of a damaged input
-                places.append(_Place(Key(source, part, at), number, first, documents, of_shard))
+                positions.append(_Place(Key(source, part, at), number, first, documents, of_shard))
             first += documents
-    return places
+    return positions
 
 
 def _encode_again(encoder: RangeEncoder, chosen: Sequence[_Place], threads: int | None) -> Iterator[Encoded]:
     """The chosen ranges as they are encoded today."""
-    wanted = {place.key for place in chosen}
+    wanted = {position.key for position in chosen}
 
     def ranges() -> Iterator[RawRange]:
         parts = {key[:2] for key in wanted}
@@ -240,21 +244,21 @@ def _encode_again(encoder: RangeEncoder, chosen: Sequence[_Place], threads: int 
 
 def _compare(
     encoded: Encoded,
-    place: _Place,
+    position: _Place,
     corpora: dict[str, Any],
     sources: Sequence[Source],
     found: Report,
 ) -> None:
-    if encoded.lengths.size != place.documents:
-        what = f"found {encoded.lengths.size} documents in the input, expected {place.documents}"
-        found.differences.append(_difference(place, sources, what))
+    if encoded.lengths.size != position.documents:
+        what = f"found {encoded.lengths.size} documents in the input, expected {position.documents}"
+        found.differences.append(_difference(position, sources, what))
         return
     offsets = np.concatenate([[0], np.cumsum(encoded.lengths)])
     for name, corpus in corpora.items():
         try:
-            rows = list(corpus[place.first : place.first + place.documents])
+            rows = list(corpus[position.first : position.first + position.documents])
         except (CorpusError, OSError, ValueError, IndexError):
-            if not any(row.get("shard") == place.shard and "file" in row for row in found.differences):
+            if not any(row.get("shard") == position.shard and "file" in row for row in found.differences):
                 raise
             continue  # its files have been named already
         for k, row in enumerate(rows):
@@ -262,8 +266,8 @@ def _compare(
             if not np.array_equal(row, now):
                 what = _first_difference(row, now)
                 found.differences.append({
-                    "shard": place.shard, "format": name, "document": place.first + k,
-                    "document_of_shard": place.first + k - place.first_of_shard,
+                    "shard": position.shard, "format": name, "document": position.first + k,
+                    "document_of_shard": position.first + k - position.first_of_shard,
                     "input": sources[int(encoded.sources[k])].path, "what": what,
                 })  # fmt: skip
                 break
@@ -283,5 +287,10 @@ def _token(ids: Any, at: int) -> str:
     return str(int(ids[at])) if at < ids.size else "the end"
 
 
-def _difference(place: _Place, sources: Sequence[Source], what: str) -> dict[str, Any]:
-    return {"shard": place.shard, "document": place.first, "input": sources[place.key.source].path, "what": what}
+def _difference(position: _Place, sources: Sequence[Source], what: str) -> dict[str, Any]:
+    return {
+        "shard": position.shard,
+        "document": position.first,
+        "input": sources[position.key.source].path,
+        "what": what,
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 
-from jittok.decode.file_steps import Part, Step, finished, stream_step, through
+from jittok.decode.decoder_steps import DecoderStep, TextPart, finished, stream_step, through
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.pipeline import Pipeline
@@ -33,7 +33,9 @@ class FileStream(StreamDecoder):
         self._first: list[int] | None = []  # the first ids, until it is known whether they are around the text
         self._last: list[int] = []  # ids that are around the text if nothing follows
         self._pieces = PiecesText(self._pipeline) if self._run.pieces else None
-        self._chain: list[Step] = [] if self._joins_raw or self._pieces else [*map(stream_step, self._pipeline.decode)]
+        self._chain: list[DecoderStep] = (
+            [] if self._joins_raw or self._pieces else [*map(stream_step, self._pipeline.decode)]
+        )
         self._bytes.reset()
 
     def push(self, token: int) -> str:
@@ -82,4 +84,4 @@ class FileStream(StreamDecoder):
         if self._pieces is not None:
             return self._pieces.push(token)
         text = self._run.texts.get(token)
-        return "" if text is None else "".join(part.text for part in through(self._chain, [Part(text)]))
+        return "" if text is None else "".join(part.text for part in through(self._chain, [TextPart(text)]))

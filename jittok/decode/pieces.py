@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel
 from jittok._raw import get_i32, get_u8, put_u8, window
-from jittok.models.kinds import AS_IS, SPACED, kind_of
+from jittok.models.vocab_types import AS_IS, SPACED, kind_of
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 from jittok.unicode.tables import code_points
 from jittok.vocab import Vocab
@@ -25,7 +25,7 @@ _HEX = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*
 _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
 
 
-class Pieces(NamedTuple):
+class PieceTable(NamedTuple):
     """What each token prints.
 
     Invariants: there are facts.size tokens; 0 <= offsets[i] <= offsets[i + 1] <= blob.size. The words 2 * i and
@@ -48,12 +48,12 @@ HIDDEN, ENDS_SPACE, HOLDS_MOVER = 1 << 24, 1 << 25, 1 << 26
 """The token prints nothing unless special tokens are asked for; its piece ends with a space, or holds one in
 front of ? ! . , or an apostrophe. Only where a space meets one of these has `clean_spaces` to look."""
 LENGTH = HIDDEN - 1
-SHORT = 16
+SHORT_PIECE = 16
 """Bytes of a piece in its words. Longer pieces go on in the blob; as words are written whole, outputs have so much more
 room."""
 
 
-def build_pieces(vocab: Vocab) -> Pieces:
+def build_pieces(vocab: Vocab) -> PieceTable:
     """The pieces of all tokens. Source: llama.cpp, `token_to_piece`, with the attributes that it has at that moment."""
     count = len(vocab)
     data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
@@ -72,20 +72,20 @@ def build_pieces(vocab: Vocab) -> Pieces:
     return _laid_out(frozen(blob[: ends[-1]], np.uint8), frozen(ends, np.int64), hidden)
 
 
-def pieces_of(texts: Sequence[bytes], hidden: U8) -> Pieces:
+def pieces_of(texts: Sequence[bytes], hidden: U8) -> PieceTable:
     """The pieces of tokens that print these texts. hidden: uint8[tokens] 1: nothing, unless special tokens are asked
     for."""
     ends = np.cumsum([0, *map(len, texts)])
     return _laid_out(frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8), frozen(ends, np.int64), hidden)
 
 
-def _laid_out(blob: U8, ends: I64, hidden: U8) -> Pieces:
+def _laid_out(blob: U8, ends: I64, hidden: U8) -> PieceTable:
     count = ends.size - 1
     words, facts = np.zeros(2 * count, np.uint64), np.zeros(count, np.int32)
     longest = fill_words(blob, ends, hidden, words.view(np.uint8), facts)
     if longest > LENGTH:
         raise AssertionError(f"a piece of {longest} bytes; vocabularies have none above {LENGTH}")
-    return Pieces(blob, ends, frozen(words, np.uint64), frozen(facts, np.int32), longest)
+    return PieceTable(blob, ends, frozen(words, np.uint64), frozen(facts, np.int32), longest)
 
 
 def _with_odd_pieces(
@@ -203,15 +203,16 @@ def moves(byte: int) -> bool:
 
 @kernel
 def fill_words(blob: U8, offsets: I64, hidden: U8, words: OutU8, facts: OutI32) -> int:
-    """The words (uint8[16 * tokens], zeros) and facts (int32[tokens]) of `Pieces`; the length of the longest piece."""
+    """The words (uint8[16 * tokens], zeros) and facts (int32[tokens]) of `PieceTable`; the length of the longest
+    piece."""
     text, longest = window(blob), 0
     for token in range(facts.size):
         start, stop = offsets[token], offsets[token + 1]
         bits = HIDDEN if hidden[token] else 0
         for i in range(start, stop):
             byte = get_u8(text, i)
-            if i - start < SHORT:
-                words[SHORT * token + i - start] = byte
+            if i - start < SHORT_PIECE:
+                words[SHORT_PIECE * token + i - start] = byte
             if i > start and get_u8(text, i - 1) == SPACE_BYTE and moves(byte):
                 bits |= HOLDS_MOVER
         if start < stop and get_u8(text, stop - 1) == SPACE_BYTE:

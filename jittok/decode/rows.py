@@ -21,21 +21,21 @@ from jittok._raw import (
     trailing_zeros,
     window,
 )
-from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT, Pieces, moves
+from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT_PIECE, PieceTable, moves
 from jittok.errors import InvalidToken, MalformedArray
 from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import NO_TOKEN, Vocab
 
-OUT_OF_ROOM, BAD_ID, BAD_ROW = -1, -2, -3
+OUT_OF_CAPACITY, BAD_ID, BAD_ROW = -1, -2, -3
 BYTES_PER_ID = 8
 """Room that is usually enough."""
-KEPT_BYTES = 1 << 20
+KEPT_CAPACITY = 1 << 20
 """Room that a thread keeps for texts."""
 CLEANED_NEAR = 3
 """An apostrophe affects so many bytes after it."""
 
 
-class Frame(NamedTuple):
+class DecodeFrame(NamedTuple):
     """What of a row of ids is left out, and whether it is cleaned."""
 
     strip: int  # 1: a space before the first piece is left out
@@ -46,7 +46,9 @@ class Frame(NamedTuple):
 
 
 @kernel
-def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, ends: OutI64, report: OutI64) -> int:
+def join_rows(
+    pieces: PieceTable, frame: DecodeFrame, ids: I32, offsets: I64, out: OutU8, ends: OutI64, report: OutI64
+) -> int:
     """The text of each row ids[offsets[r]:offsets[r + 1]], one after the other, as llama.cpp's detokenize.
 
     out: uint8[room]; ends: int64[rows] where the texts end; report: int64[1]
@@ -66,11 +68,13 @@ def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, 
             first, strip = first + 1, 0
         if frame.eos >= 0 and first < last and get_i32(numbers, last - 1) == frame.eos:
             last -= 1
-        at, dirty, done = _join_row(pieces, frame.special, strip, numbers, first, last, text, at, out.size - SHORT)
+        at, dirty, done = _join_row(
+            pieces, frame.special, strip, numbers, first, last, text, at, out.size - SHORT_PIECE
+        )
         if at == BAD_ID:
             report[0] = done
             return BAD_ID
-        if at == OUT_OF_ROOM:
+        if at == OUT_OF_CAPACITY:
             return _need(pieces, numbers, ids.size, report)
         if frame.clean and dirty >= 0:
             at = _clean(text, start, dirty, at)
@@ -79,9 +83,9 @@ def join_rows(pieces: Pieces, frame: Frame, ids: I32, offsets: I64, out: OutU8, 
 
 
 @helper
-def _need(pieces: Pieces, numbers: Window, count: int, report: OutI64) -> int:
+def _need(pieces: PieceTable, numbers: Window, count: int, report: OutI64) -> int:
     """Answer OUT_OF_ROOM, with room that is enough for the pieces of all ids, or BAD_ID."""
-    facts, tokens, need = window(pieces.facts), pieces.facts.size, SHORT
+    facts, tokens, need = window(pieces.facts), pieces.facts.size, SHORT_PIECE
     for k in range(count):
         token = get_i32(numbers, k)
         if not 0 <= token < tokens:
@@ -89,13 +93,13 @@ def _need(pieces: Pieces, numbers: Window, count: int, report: OutI64) -> int:
             return BAD_ID
         need += get_i32(facts, token) & LENGTH
     report[0] = need
-    return OUT_OF_ROOM
+    return OUT_OF_CAPACITY
 
 
-def frame_of(vocab: Vocab, remove_special: bool, unparse_special: bool, clean: bool) -> Frame:
+def frame_of(vocab: Vocab, remove_special: bool, unparse_special: bool, clean: bool) -> DecodeFrame:
     """How rows are joined: `remove_special` drops BOS and EOS, `unparse_special` prints special tokens, `clean` removes
     spaces where the vocabulary does."""
-    return Frame(
+    return DecodeFrame(
         strip=int(vocab.add_space_prefix),
         bos=vocab.bos_id if remove_special and vocab.add_bos else NO_TOKEN,
         eos=vocab.eos_id if remove_special and vocab.add_eos else NO_TOKEN,
@@ -107,32 +111,38 @@ def frame_of(vocab: Vocab, remove_special: bool, unparse_special: bool, clean: b
 class _Scratch:
     """What one thread joins single rows with. Between calls only its own arrays are held."""
 
-    def __init__(self, pieces: Pieces) -> None:
+    def __init__(self, pieces: PieceTable) -> None:
         self.offsets, self.ends, self.report = np.zeros(2, np.int64), np.empty(1, np.int64), np.zeros(1, np.int64)
         self.read_offsets = frozen(self.offsets, np.int64)
-        self.text = np.empty(KEPT_BYTES, np.uint8)
+        self.text = np.empty(KEPT_CAPACITY, np.uint8)
         nothing = frozen(np.zeros(0, np.int32), np.int32)
         self.call = join_rows.call(
-            pieces, Frame(0, NO_TOKEN, NO_TOKEN, 0, 0), nothing, self.read_offsets, self.text, self.ends, self.report
+            pieces,
+            DecodeFrame(0, NO_TOKEN, NO_TOKEN, 0, 0),
+            nothing,
+            self.read_offsets,
+            self.text,
+            self.ends,
+            self.report,
         )
 
 
 class Decoder:
     """The pieces of a vocabulary, joined. Safe to share between threads."""
 
-    def __init__(self, vocab: Vocab, pieces: Pieces) -> None:
+    def __init__(self, vocab: Vocab, pieces: PieceTable) -> None:
         self.vocab, self.pieces = vocab, pieces
-        self._frames: dict[tuple[bool, bool, bool], Frame] = {}
+        self._frames: dict[tuple[bool, bool, bool], DecodeFrame] = {}
         self._scratch: list[_Scratch] = []
 
-    def frame(self, remove_special: bool, unparse_special: bool, clean: bool = True) -> Frame:
+    def frame(self, remove_special: bool, unparse_special: bool, clean: bool = True) -> DecodeFrame:
         """See `frame_of`."""
         key = bool(remove_special), bool(unparse_special), bool(clean)
         if key not in self._frames:
             self._frames[key] = frame_of(self.vocab, *key)
         return self._frames[key]
 
-    def one(self, ids: I32, frame: Frame) -> bytes:
+    def one(self, ids: I32, frame: DecodeFrame) -> bytes:
         """The bytes of one row. Raises InvalidToken."""
         try:
             own = self._scratch.pop()
@@ -140,21 +150,21 @@ class Decoder:
             own = _Scratch(self.pieces)
         try:
             own.offsets[1] = ids.size
-            room = BYTES_PER_ID * ids.size + SHORT
-            text = own.text if room <= KEPT_BYTES else np.empty(room, np.uint8)
+            capacity = BYTES_PER_ID * ids.size + SHORT_PIECE
+            text = own.text if capacity <= KEPT_CAPACITY else np.empty(capacity, np.uint8)
             while True:
                 code = own.call.again(self.pieces, frame, ids, own.read_offsets, text, own.ends, own.report)
                 if code >= 0:
                     return text[:code].tobytes()
                 text = self._mended(code, int(own.report[0]), ids)
         finally:
-            own.call.let_go(2, 4)
+            own.call.release(2, 4)
             self._scratch.append(own)
 
-    def rows(self, ids: I32, offsets: I64, frame: Frame) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def rows(self, ids: I32, offsets: I64, frame: DecodeFrame) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The texts of rows one after the other, and their ends. Raises InvalidToken."""
         ends, report = np.empty(offsets.size - 1, np.int64), np.zeros(1, np.int64)
-        text = np.empty(BYTES_PER_ID * ids.size + SHORT, np.uint8)
+        text = np.empty(BYTES_PER_ID * ids.size + SHORT_PIECE, np.uint8)
         while True:
             code = join_rows(self.pieces, frame, ids, frozen(offsets, np.int64), text, ends, report)
             if code >= 0:
@@ -166,25 +176,33 @@ class Decoder:
             text = self._mended(code, int(report[0]), ids)
 
     def _mended(self, code: int, told: int, ids: I32) -> NDArray[np.uint8]:
-        if code != OUT_OF_ROOM:
+        if code != OUT_OF_CAPACITY:
             raise InvalidToken(int(ids[told]), len(self.vocab))
         return np.empty(told, np.uint8)
 
 
 @helper
 def _join_row(
-    pieces: Pieces, special: int, strip: int, numbers: Window, first: int, last: int, text: Window, at: int, room: int
+    pieces: PieceTable,
+    special: int,
+    strip: int,
+    numbers: Window,
+    first: int,
+    last: int,
+    text: Window,
+    at: int,
+    capacity: int,
 ) -> tuple[int, int, int]:
     """Write the pieces of ids first .. last - 1 at text[at:].
 
     Returns three numbers: where the text ends; a lower bound of the first place to clean, or -1; `last`. A place to
     clean is a space before one of ? ! . , or an apostrophe.
 
-    Where it fails, the first is BAD_ID (an id outside the vocabulary) or OUT_OF_ROOM (a piece ends after `room`), and
-    the last is the place of that id. The text has SHORT bytes more than `room`.
+    Where it fails, the first is BAD_ID (an id outside the vocabulary) or OUT_OF_ROOM (a piece ends after `capacity`),
+    and the last is the place of that id. The text has SHORT bytes more than `capacity`.
     """
     tokens = pieces.facts.size
-    facts, words, blob, places = (
+    facts, words, blob, positions = (
         window(pieces.facts), window(pieces.words), window(pieces.blob), window(pieces.offsets),
     )  # fmt: skip
     dirty, after_space = -1, 0
@@ -196,14 +214,14 @@ def _join_row(
         length, begin = bits & LENGTH, at
         if bits & HIDDEN and not special:
             length = 0
-        if length > room - at:
-            return OUT_OF_ROOM, -1, k
+        if length > capacity - at:
+            return OUT_OF_CAPACITY, -1, k
         if length:
             put_word(text, at, get_u64(words, 2 * token))
             put_word(text, at + 8, get_u64(words, 2 * token + 1))
-            if length > SHORT:
-                start = get_i64(places, token)
-                for i in range(SHORT, length):
+            if length > SHORT_PIECE:
+                start = get_i64(positions, token)
+                for i in range(SHORT_PIECE, length):
                     put_u8(text, at + i, get_u8(blob, start + i))
             at += length
             if strip and get_u8(text, begin) == SPACE_BYTE:

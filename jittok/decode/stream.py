@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jittok.decode.rows import CLEANED_NEAR, Frame, clean_spaces
+from jittok.decode.rows import CLEANED_NEAR, DecodeFrame, clean_spaces
 from jittok.unicode.characters import SPACE_BYTE
 
 SPACES = b"   "
@@ -18,7 +18,7 @@ SHORT = 1 << 12
 class StreamDecoder:
     """Takes ids, gives text. What `push` and `finish` give, joined, is what `decode` gives for all ids at once."""
 
-    def __init__(self, piece: Callable[[int], bytes], frame: Frame, errors: str) -> None:
+    def __init__(self, piece: Callable[[int], bytes], frame: DecodeFrame, errors: str) -> None:
         self._piece = piece
         self._frame = frame
         self._strip = bool(frame.strip)

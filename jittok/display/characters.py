@@ -11,34 +11,34 @@ OPEN, CLOSE = "⟨", "⟩"
 """Around hex digits of bytes that are no character."""
 
 
-class Part(NamedTuple):
+class CharacterRun(NamedTuple):
     """A stretch of a text: `kind` is "text", "space" (a mark), "escape" or "bytes" (hex digits)."""
 
     kind: str
     text: str
 
 
-def parts(raw: bytes) -> list[Part]:
+def parts(raw: bytes) -> list[CharacterRun]:
     """What to show for bytes, stretch by stretch."""
-    found: list[Part] = []
+    found: list[CharacterRun] = []
     for c in raw.decode("utf-8", "surrogateescape"):
         part = _part(c)
         if found and found[-1].kind == part.kind and part.kind in ("text", "space", "bytes"):
             gap = " " if part.kind == "bytes" else ""
-            found[-1] = Part(part.kind, found[-1].text + gap + part.text)
+            found[-1] = CharacterRun(part.kind, found[-1].text + gap + part.text)
         else:
             found.append(part)
-    return [Part(p.kind, f"{OPEN}{p.text}{CLOSE}") if p.kind == "bytes" else p for p in found]
+    return [CharacterRun(p.kind, f"{OPEN}{p.text}{CLOSE}") if p.kind == "bytes" else p for p in found]
 
 
-def _part(c: str) -> Part:
+def _part(c: str) -> CharacterRun:
     if c in MARKS:
-        return Part("space", MARKS[c])
+        return CharacterRun("space", MARKS[c])
     if "\udc80" <= c <= "\udcff":
-        return Part("bytes", f"{ord(c) - 0xDC00:02X}")
+        return CharacterRun("bytes", f"{ord(c) - 0xDC00:02X}")
     if c.isprintable():
-        return Part("text", c)
-    return Part("escape", c.encode("unicode_escape").decode())
+        return CharacterRun("text", c)
+    return CharacterRun("escape", c.encode("unicode_escape").decode())
 
 
 def readable(raw: bytes) -> str:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from jittok.display.colours import background
-from jittok.display.tables import LINE, Cell, grid
+from jittok.display.tables import LINE, TableCell, grid
 from jittok.display.tokens import CHIP, CLOSE, DIM, marked, rest
 
 Record = dict[str, Any]
@@ -43,18 +43,18 @@ def merges(symbols: Record, pops: Sequence[Record]) -> str:
         return ""
     rows = [
         [
-            Cell("start", style=DIM),
-            *(Cell(_symbol(text), style=_box(0), title=f"symbol {i}") for i, text in enumerate(first)),
+            TableCell("start", style=DIM),
+            *(TableCell(_symbol(text), style=_box(0), title=f"symbol {i}") for i, text in enumerate(first)),
         ]
     ]
     for pop in pops[:STEPS]:
         value = f"rank {pop['rank']}" if "rank" in pop else f"score {pop['score']:g}"
         what = f"pair ({pop['left']}, {pop['right']}), {value}"
-        head = Cell(f"{pop['step']} · {escape(value)}", style="white-space:nowrap;text-align:left", title=what)
+        head = TableCell(f"{pop['step']} · {escape(value)}", style="white-space:nowrap;text-align:left", title=what)
         if pop["stale"] or pop["symbols"] is None:
             state = "stale" if pop["stale"] else "merged"
             note = f"{state}: ({pop['left']}, {pop['right']}) {_symbol(pop['text'])}"
-            rows.append([head, Cell(note, count, f"text-align:left;{DIM}", what)])
+            rows.append([head, TableCell(note, count, f"text-align:left;{DIM}", what)])
             continue
         cells, i = [head], 0
         while i >= 0:
@@ -62,7 +62,7 @@ def merges(symbols: Record, pops: Sequence[Record]) -> str:
             end = symbol["next"] if symbol["next"] >= 0 else count
             new = i == pop["left"]
             cells.append(
-                Cell(
+                TableCell(
                     _symbol(symbol["text"]),
                     end - i,
                     _box(2, STRONG) + ";font-weight:bold" if new else _box(0, WEAK),
@@ -79,12 +79,12 @@ def lattice(rows: Sequence[Record]) -> str:
 
     "" if the text is too long for a picture.
     """
-    places = sorted(
+    positions = sorted(
         {0, *(row["position"] for row in rows), *(r["input_offset"] for row in rows for r in row["challengers"])}
     )
-    if len(places) - 1 > WIDEST or len(places) < 2:
+    if len(positions) - 1 > WIDEST or len(positions) < 2:
         return ""
-    column = {place: k for k, place in enumerate(places)}
+    column = {position: k for k, position in enumerate(positions)}
     path: list[Any] = []
     others: list[Any] = []
     for row in rows:
@@ -92,7 +92,7 @@ def lattice(rows: Sequence[Record]) -> str:
             best = rival["won"] and (rival["token_id"], rival["input_offset"]) == (row["token_id"], row["input_offset"])
             bar = (column[rival["input_offset"]], column[row["position"]], rival, best, row["on_path"] and best)
             (path if row["on_path"] and best else others).append(bar)
-    lines = [_packed_row(path, len(places) - 1, "best path")]
+    lines = [_packed_row(path, len(positions) - 1, "best path")]
     waiting = sorted(others, key=lambda bar: (bar[1] - bar[0], bar[0]))
     while waiting and len(lines) < BARS:
         line: list[Any] = []
@@ -100,16 +100,19 @@ def lattice(rows: Sequence[Record]) -> str:
             if all(bar[1] <= other[0] or bar[0] >= other[1] for other in line):
                 line.append(bar)
                 waiting.remove(bar)
-        lines.append(_packed_row(sorted(line, key=lambda bar: bar[0]), len(places) - 1, ""))
-    ruler = [Cell("byte", style=DIM), *(Cell(str(place), style=f"{DIM};text-align:left") for place in places[:-1])]
+        lines.append(_packed_row(sorted(line, key=lambda bar: bar[0]), len(positions) - 1, ""))
+    ruler = [
+        TableCell("byte", style=DIM),
+        *(TableCell(str(position), style=f"{DIM};text-align:left") for position in positions[:-1]),
+    ]
     return grid([ruler, *lines]) + rest(len(waiting), "challengers")
 
 
-def _packed_row(bars: Sequence[Any], count: int, name: str) -> list[Cell]:
-    cells, at = [Cell(name, style=f"white-space:nowrap;{DIM}")], 0
+def _packed_row(bars: Sequence[Any], count: int, name: str) -> list[TableCell]:
+    cells, at = [TableCell(name, style=f"white-space:nowrap;{DIM}")], 0
     for start, stop, rival, best, on_path in bars:
         if start > at:
-            cells.append(Cell("", start - at))
+            cells.append(TableCell("", start - at))
         style = _box(2, STRONG) + ";font-weight:bold" if on_path else _box(0) if best else _box(5, WEAK)
         title = f"id {rival['token_id']}, score {rival['score']:.6g}, sum {rival['score_sum']:.6f}, " + (
             "on the best path"
@@ -121,10 +124,10 @@ def _packed_row(bars: Sequence[Any], count: int, name: str) -> list[Cell]:
             else "lost"
         )
         score = f'<br><span style="font-size:80%;font-weight:normal">{rival["score_sum"]:.2f}</span>'
-        cells.append(Cell(_symbol(rival["text"]) + score, stop - start, style, title))
+        cells.append(TableCell(_symbol(rival["text"]) + score, stop - start, style, title))
         at = stop
     if at < count:
-        cells.append(Cell("", count - at))
+        cells.append(TableCell("", count - at))
     return cells
 
 
@@ -133,32 +136,32 @@ def matches(rows: Sequence[Record], word: str) -> str:
     long."""
     raw = word.encode()
     starts = [k for k, byte in enumerate(raw) if byte & 0xC0 != 0x80]
-    places = sorted({*starts, len(raw), *(row["start"] for row in rows), *(row["stop"] or 0 for row in rows)})
-    if len(places) - 1 > WIDEST:
+    positions = sorted({*starts, len(raw), *(row["start"] for row in rows), *(row["stop"] or 0 for row in rows)})
+    if len(positions) - 1 > WIDEST:
         return ""
-    column = {place: k for k, place in enumerate(places)}
+    column = {position: k for k, position in enumerate(positions)}
     ruler = [
-        Cell("byte", style=DIM),
+        TableCell("byte", style=DIM),
         *(
-            Cell(f'{marked(raw[i:j])}<br><span style="{DIM};font-size:80%">{i}</span>', style=_box(0, WEAK))
-            for i, j in pairwise(places)
+            TableCell(f'{marked(raw[i:j])}<br><span style="{DIM};font-size:80%">{i}</span>', style=_box(0, WEAK))
+            for i, j in pairwise(positions)
         ),
     ]
     lines = [ruler]
     for row in rows:
         start = column[row["start"]]
-        cells = [Cell(f"from {row['start']}", style=f"white-space:nowrap;{DIM}")]
+        cells = [TableCell(f"from {row['start']}", style=f"white-space:nowrap;{DIM}")]
         if start:
-            cells.append(Cell("", start))
+            cells.append(TableCell("", start))
         tried = f"{len(row['tried'])} tried, ends {row['tried']}"
         if row["token_id"] is None or row["stop"] is None:
-            cells.append(Cell("no token", len(places) - 1 - start, _box(3, STRONG), tried))
+            cells.append(TableCell("no token", len(positions) - 1 - start, _box(3, STRONG), tried))
         else:
             stop = column[row["stop"]]
             inside = f'{_symbol(row["text"])}<br><span style="font-size:80%">{row["token_id"]}</span>'
-            cells.append(Cell(inside, stop - start, _box(3, WEAK) if row["unk"] else _box(2, STRONG), tried))
-            if stop < len(places) - 1:
-                cells.append(Cell("", len(places) - 1 - stop))
+            cells.append(TableCell(inside, stop - start, _box(3, WEAK) if row["unk"] else _box(2, STRONG), tried))
+            if stop < len(positions) - 1:
+                cells.append(TableCell("", len(positions) - 1 - stop))
         lines.append(cells)
     return grid(lines)
 

@@ -14,9 +14,9 @@ from jittok.display.tokens import DIM, chips, fold, marked, rest
 Record = dict[str, Any]
 Records = Sequence[Record]
 FRAME = "max-width:100%;overflow-x:auto"
-LONGEST = 200
+MOST_SHOWN = 200
 """Characters, words or stretches of a text that are shown at once."""
-MOST = 80_000
+MOST_HTML = 80_000
 """Characters of HTML of all stages together; stages that would be too much say how to see them."""
 PICTURES = 60_000
 """Characters of HTML of the pictures of one stage."""
@@ -45,7 +45,7 @@ def trace(facts: Record, stages: Mapping[str, Records], context: Record) -> str:
         + f"): {facts['bytes']} bytes, {len(stages['tokens'])} tokens"
         + (f" with {', '.join(options)}" if options else "")
     )
-    parts, left = [], MOST
+    parts, left = [], MOST_HTML
     for name, records in stages.items():
         if records and name != "tokens":
             inside = _inside(name, records, context)
@@ -81,8 +81,8 @@ def _fragments(records: Records, context: Record) -> str:
                 named = f"token {part['token']}, {where}"
                 shown.append(f"<b>{text_chip(stretch, 1, named)}</b>")
             else:
-                place = f'<small style="{DIM}">({part["offset"]}, {part["length"]})</small>'
-                shown.append(text_chip(_cut(readable(stretch)), 0, where) + place)
+                position = f'<small style="{DIM}">({part["offset"]}, {part["length"]})</small>'
+                shown.append(text_chip(_cut(readable(stretch)), 0, where) + position)
         return Markup(" ".join(shown) + rest(len(parts) - ROWS, "fragments"))
 
     rows = [
@@ -103,7 +103,7 @@ def _normalized(records: Records, context: Record) -> str:
     for record in records[:ROWS]:
         text = record["text"].encode("utf-8", "surrogateescape")
         shown, copied = [], b""  # what is unchanged is shown in one go: its bytes may be parts of characters
-        for k, (i, j, start, stop) in enumerate(record["map"][:LONGEST]):
+        for k, (i, j, start, stop) in enumerate(record["map"][:MOST_SHOWN]):
             before = raw[start:stop]
             if text[i:j] == before:
                 copied += before
@@ -114,7 +114,7 @@ def _normalized(records: Records, context: Record) -> str:
         shown.append(marked(copied))
         step = f' <small style="{DIM}">{escape(record["step"])}</small>' if "step" in record else ""
         line = f'<div style="line-height:1.9">{"".join(shown)}{step}</div>'
-        out.append(line + rest(len(record["map"]) - LONGEST, "units"))
+        out.append(line + rest(len(record["map"]) - MOST_SHOWN, "units"))
         steps = [step for step in record.get("steps", ()) if _changes(step)]
         if steps:
             head = tuple(steps[0])
@@ -164,19 +164,19 @@ def _charsmap(records: Records, context: Record) -> str:
 
 def _split(records: Records, context: Record) -> str:
     del context
-    rows = [(row["fragment"], row["step"], Markup(text_chips(row["words"][:LONGEST]))) for row in records[:ROWS]]
+    rows = [(row["fragment"], row["step"], Markup(text_chips(row["words"][:MOST_SHOWN]))) for row in records[:ROWS]]
     return table(("fragment", "stage", "words"), rows, len(records), "stages")
 
 
 def _words(records: Records, context: Record) -> str:
     regexes = context["regexes"]
     titles = []
-    for record in records[:LONGEST]:
+    for record in records[:MOST_SHOWN]:
         regex = record.get("regex")
         how = "matched by" if record.get("matched") else "left between matches of"
         where = f"word {record['word']}, {record['length']} bytes at {record['offset']}"
         titles.append(where if regex is None else f"{where}\n{how} regex {regex}")
-    shown = text_chips([record["text"] for record in records[:LONGEST]], titles)
+    shown = text_chips([record["text"] for record in records[:MOST_SHOWN]], titles)
     used = sorted({record["regex"] for record in records if record.get("regex") is not None})
     rows = [(number, Markup(f"<code>{escape(regexes[number])}</code>")) for number in used if number < len(regexes)]
     patterns = (
@@ -187,15 +187,15 @@ def _words(records: Records, context: Record) -> str:
         if rows
         else ""
     )
-    return f'<div style="line-height:1.9">{shown}</div>{rest(len(records) - LONGEST, "words")}{patterns}'
+    return f'<div style="line-height:1.9">{shown}</div>{rest(len(records) - MOST_SHOWN, "words")}{patterns}'
 
 
 def _symbols(records: Records, context: Record) -> str:
     del context
 
     def row(record: Record) -> list[object]:
-        final = record["final"][:LONGEST]
-        first = Markup(text_chips(record["symbols"][:LONGEST]))
+        final = record["final"][:MOST_SHOWN]
+        first = Markup(text_chips(record["symbols"][:MOST_SHOWN]))
         last = Markup(text_chips([part["text"] for part in final], [f"ids {part['ids']}" for part in final]))
         return [
             record.get("word", record["fragment"]),
@@ -277,7 +277,7 @@ def _matches(records: Records, context: Record) -> str:
                 for row in rows
                 if row["why"] and row["token_id"] is None
             ]
-    places = [
+    positions = [
         [
             *([row["word"]] if words else []),
             row["start"],
@@ -289,7 +289,7 @@ def _matches(records: Records, context: Record) -> str:
         for row in records[:ROWS]
     ]
     head = [*(["word"] if words else []), "start", "stop", "text", "id", "tried"]
-    listed = table(head, places, len(records), "places")
+    listed = table(head, positions, len(records), "places")
     return "".join(out) + (fold(f"all {len(records)} places", listed) if out else listed)
 
 
@@ -371,7 +371,7 @@ def _grouped(records: Records, key: str) -> dict[Any, list[Record]]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "…"
 
 
 def _few(numbers: Sequence[int]) -> str:

@@ -21,7 +21,7 @@ class Markup(str):
     __slots__ = ()
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell of a picture: `inside` is HTML."""
 
     inside: str
@@ -55,7 +55,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], count: int, mor
     return f'<table style="{TABLE}">{top}<tbody>{"".join(lines)}</tbody></table>' + rest(count - ROWS, more)
 
 
-def grid(rows: Iterable[Sequence[Cell]]) -> str:
+def grid(rows: Iterable[Sequence[TableCell]]) -> str:
     """A picture made of cells of several columns."""
     lines = []
     for row in rows:

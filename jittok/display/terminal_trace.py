@@ -19,14 +19,14 @@ WIDEST = 60
 GOOD, BAD, FAINT, TITLE = "bold green", "dim", "dim", "bold"
 
 
-class Stretch(NamedTuple):
+class StyledText(NamedTuple):
     """A stretch of a line; `style` is one of rich's."""
 
     text: str
     style: str = ""
 
 
-Line = list[Stretch]
+Line = list[StyledText]
 
 
 def stage(name: str, records: Records, context: Record, rows: int | None = ROWS) -> str:
@@ -67,7 +67,7 @@ def lines(facts: Record, stages: Mapping[str, Records], context: Record, rows: i
     pre = f", pre {facts['pre']}" if facts["pre"] else ""
     asked = f" with {', '.join(options)}" if options else ""
     head = f" ({facts['type']}{pre}): {facts['bytes']} bytes, {len(stages['tokens'])} tokens{asked}"
-    yield [Stretch(facts["vocab"], TITLE), Stretch(head)]
+    yield [StyledText(facts["vocab"], TITLE), StyledText(head)]
     yield from _token_line(stages["tokens"], rows)
     for name, records in stages.items():
         if records:
@@ -77,14 +77,14 @@ def lines(facts: Record, stages: Mapping[str, Records], context: Record, rows: i
 
 def stage_lines(name: str, records: Records, context: Record, rows: int | None = ROWS) -> Iterator[Line]:
     """One stage: a title and a line a record."""
-    yield [Stretch(name, TITLE), Stretch(f"  {len(records)}", FAINT)]
+    yield [StyledText(name, TITLE), StyledText(f"  {len(records)}", FAINT)]
     shown = records if rows is None else records[:rows]
     if name == "merges":
         yield from _merge_lines(shown, context)
     elif shown:
         yield from _columns([_ROWS[name](record, context) for record in shown])
     if len(records) > len(shown):
-        yield [Stretch(f"  … and {len(records) - len(shown)} more", FAINT)]
+        yield [StyledText(f"  … and {len(records) - len(shown)} more", FAINT)]
 
 
 def _token_line(tokens: Records, rows: int | None) -> Iterator[Line]:
@@ -93,22 +93,22 @@ def _token_line(tokens: Records, rows: int | None) -> Iterator[Line]:
     for token, hue in zip(shown, alternate([token["id"] for token in shown]), strict=True):
         raw = bytes.fromhex(token["bytes"])
         special = " bold" if SPECIAL & set(token["attributes"]) else ""
-        line.append(Stretch(readable(raw) or "∅", f"black on {TERMINAL[hue]}{special}"))
-        line.append(Stretch(" "))
+        line.append(StyledText(readable(raw) or "∅", f"black on {TERMINAL[hue]}{special}"))
+        line.append(StyledText(" "))
         if raw.endswith(b"\n"):
             yield line
             line = []
     if len(tokens) > len(shown):
-        line.append(Stretch(f"… {len(tokens) - len(shown)} more", FAINT))
+        line.append(StyledText(f"… {len(tokens) - len(shown)} more", FAINT))
     yield line
 
 
-def _columns(rows: list[list[Stretch]]) -> Iterator[Line]:
+def _columns(rows: list[list[StyledText]]) -> Iterator[Line]:
     widths = [max(len(row[k].text) for row in rows if k < len(row)) for k in range(max(map(len, rows)))]
     for row in rows:
-        line: Line = [Stretch("  ")]
+        line: Line = [StyledText("  ")]
         for cell, width in zip(row, widths, strict=False):
-            line += [cell, Stretch(" " * (width - len(cell.text) + 2))]
+            line += [cell, StyledText(" " * (width - len(cell.text) + 2))]
         yield line
 
 
@@ -119,7 +119,7 @@ def _text(text: str | None) -> str:
     return shown if len(shown) <= WIDEST else shown[: WIDEST - 1] + "…"
 
 
-def _fragments(record: Record, context: Record) -> list[Stretch]:
+def _fragments(record: Record, context: Record) -> list[StyledText]:
     raw: bytes = context["text"]
     parts = []
     for part in record["buffer"][:12]:
@@ -131,125 +131,138 @@ def _fragments(record: Record, context: Record) -> list[Stretch]:
     more = f" … {len(record['buffer']) - 12} more" if len(record["buffer"]) > 12 else ""
     name = "start" if record["special"] is None else f"{record['text']} ({record['special']})"
     style = GOOD if record["found"] else FAINT
-    return [Stretch(name, style), Stretch(f"found {record['found']}", FAINT), Stretch(" | ".join(parts) + more)]
+    return [
+        StyledText(name, style),
+        StyledText(f"found {record['found']}", FAINT),
+        StyledText(" | ".join(parts) + more),
+    ]
 
 
-def _normalized(record: Record, context: Record) -> list[Stretch]:
+def _normalized(record: Record, context: Record) -> list[StyledText]:
     del context
     changed = sum(step["rule"] not in ("unchanged", "kept") for step in record.get("steps", ()))
     note = f", {changed} of {len(record['steps'])} steps change or cut" if record.get("steps") else ""
     text = readable(record["text"].encode("utf-8", "surrogateescape"))
     row = [
-        Stretch(f"fragment {record['fragment']}", FAINT),
-        Stretch(text),
-        Stretch(f"{record['length']} bytes{note}", FAINT),
+        StyledText(f"fragment {record['fragment']}", FAINT),
+        StyledText(text),
+        StyledText(f"{record['length']} bytes{note}", FAINT),
     ]
     if "step" in record:
-        row.append(Stretch(_text(record["step"]), GOOD if record["changed"] else FAINT))
+        row.append(StyledText(_text(record["step"]), GOOD if record["changed"] else FAINT))
     return row
 
 
-def _charsmap(record: Record, context: Record) -> list[Stretch]:
+def _charsmap(record: Record, context: Record) -> list[StyledText]:
     del context
     row = [
-        Stretch(f"walk {record['walk']} at {record['offset']}", FAINT),
-        Stretch(f"byte {record['byte']:02x}"),
-        Stretch(f"node {record['node']}"),
+        StyledText(f"walk {record['walk']} at {record['offset']}", FAINT),
+        StyledText(f"byte {record['byte']:02x}"),
+        StyledText(f"node {record['node']}"),
     ]
     if record["stop"]:
-        return [*row, Stretch(f"label {record['label']:x}", BAD), Stretch("stop", BAD)]
-    row += [Stretch(f"label {record['label']:x}"), Stretch(f"base {record['base']}"), Stretch(f"then {record['then']}")]
+        return [*row, StyledText(f"label {record['label']:x}", BAD), StyledText("stop", BAD)]
+    row += [
+        StyledText(f"label {record['label']:x}"),
+        StyledText(f"base {record['base']}"),
+        StyledText(f"then {record['then']}"),
+    ]
     if record["leaf"]:
         end = " (longest)" if record["matched"] else ""
-        row.append(Stretch(f"leaf: value {record['value']} is {_text(record['replacement'])}{end}", GOOD))
+        row.append(StyledText(f"leaf: value {record['value']} is {_text(record['replacement'])}{end}", GOOD))
     return row
 
 
-def _split(record: Record, context: Record) -> list[Stretch]:
+def _split(record: Record, context: Record) -> list[StyledText]:
     del context
     return [
-        Stretch(f"fragment {record['fragment']}", FAINT),
-        Stretch(_text(record["step"])),
-        Stretch(" | ".join(map(_text, record["words"][:WIDEST])), GOOD),
+        StyledText(f"fragment {record['fragment']}", FAINT),
+        StyledText(_text(record["step"])),
+        StyledText(" | ".join(map(_text, record["words"][:WIDEST])), GOOD),
     ]
 
 
-def _words(record: Record, context: Record) -> list[Stretch]:
+def _words(record: Record, context: Record) -> list[StyledText]:
     regexes = context["regexes"]
     row = [
-        Stretch(str(record["word"]), FAINT),
-        Stretch(_text(record["text"]), GOOD),
-        Stretch(f"{record['length']} bytes at {record['offset']}", FAINT),
+        StyledText(str(record["word"]), FAINT),
+        StyledText(_text(record["text"]), GOOD),
+        StyledText(f"{record['length']} bytes at {record['offset']}", FAINT),
     ]
     if record.get("regex") is not None and record["regex"] < len(regexes):
         how = "matched by" if record["matched"] else "left by"
-        row.append(Stretch(f"{how} regex {record['regex']}: {_text(regexes[record['regex']])}", FAINT))
+        row.append(StyledText(f"{how} regex {record['regex']}: {_text(regexes[record['regex']])}", FAINT))
     return row
 
 
-def _symbols(record: Record, context: Record) -> list[Stretch]:
+def _symbols(record: Record, context: Record) -> list[StyledText]:
     del context
     first = " ".join(map(_text, record["symbols"][:WIDEST]))
     last = "taken whole" if record["whole"] else " ".join(_text(part["text"]) for part in record["final"][:WIDEST])
     return [
-        Stretch(str(record.get("word", record["fragment"])), FAINT),
-        Stretch(first),
-        Stretch(f"{len(record['offers'])} offered", FAINT),
-        Stretch(last, GOOD),
+        StyledText(str(record.get("word", record["fragment"])), FAINT),
+        StyledText(first),
+        StyledText(f"{len(record['offers'])} offered", FAINT),
+        StyledText(last, GOOD),
     ]
 
 
 def _merge_lines(records: Records, context: Record) -> Iterator[Line]:
     """A line a pair, with the symbols as they are after it, under the word that they belong to."""
     del context
-    place: Any = None
+    position: Any = None
     for row in records:
         key = "word" if "word" in row else "fragment"
-        if row[key] != place:
-            place = row[key]
-            yield [Stretch(f"  {key} {place}", TITLE)]
+        if row[key] != position:
+            position = row[key]
+            yield [StyledText(f"  {key} {position}", TITLE)]
         value = f"rank {row['rank']}" if "rank" in row else f"score {row['score']:g}"
         head = f"    {row['step']:>3}  ({row['left']}, {row['right']}) {_text(row['text'])}  {value}  "
         if row["stale"]:
-            yield [Stretch(head, BAD), Stretch("stale", BAD)]
+            yield [StyledText(head, BAD), StyledText("stale", BAD)]
             continue
-        line = [Stretch(f"{head:<40}")]
+        line = [StyledText(f"{head:<40}")]
         i = 0 if row["symbols"] else -1
         count = 0
         while i >= 0 and count < WIDEST:
             symbol = row["symbols"][i]
-            line += [Stretch(_text(symbol["text"]), GOOD if i == row["left"] else ""), Stretch(" ")]
+            line += [StyledText(_text(symbol["text"]), GOOD if i == row["left"] else ""), StyledText(" ")]
             i, count = symbol["next"], count + 1
         yield line
 
 
-def _resegment(record: Record, context: Record) -> list[Stretch]:
+def _resegment(record: Record, context: Record) -> list[StyledText]:
     del context
     ids = " ".join(map(str, record["ids"]))
     style = GOOD if record["by"] == "token" else "yellow"
     return [
-        Stretch(f"symbol {record['symbol']}", FAINT),
-        Stretch(_text(record["text"]), style),
-        Stretch(record["by"]),
-        Stretch(ids),
+        StyledText(f"symbol {record['symbol']}", FAINT),
+        StyledText(_text(record["text"]), style),
+        StyledText(record["by"]),
+        StyledText(ids),
     ]
 
 
-def _matches(record: Record, context: Record) -> list[Stretch]:
+def _matches(record: Record, context: Record) -> list[StyledText]:
     del context
     where = f"word {record['word']} from {record['start']}" if "word" in record else f"from {record['start']}"
     tried = f"{len(record['tried'])} tried"
     if record["token_id"] is None or record["stop"] is None:
-        return [Stretch(where, FAINT), Stretch("no token", "bold red"), Stretch(""), Stretch(record["why"] or "")]
+        return [
+            StyledText(where, FAINT),
+            StyledText("no token", "bold red"),
+            StyledText(""),
+            StyledText(record["why"] or ""),
+        ]
     return [
-        Stretch(where, FAINT),
-        Stretch(_text(record["text"]), GOOD),
-        Stretch(f"id {record['token_id']}"),
-        Stretch(record["why"] or tried, FAINT),
+        StyledText(where, FAINT),
+        StyledText(_text(record["text"]), GOOD),
+        StyledText(f"id {record['token_id']}"),
+        StyledText(record["why"] or tried, FAINT),
     ]
 
 
-def _lattice(record: Record, context: Record) -> list[Stretch]:
+def _lattice(record: Record, context: Record) -> list[StyledText]:
     del context
     rivals = [
         f"{_text(rival['text'])} {rival['score_sum']:.3f}{'' if rival['won'] else ' lost'}"
@@ -257,28 +270,28 @@ def _lattice(record: Record, context: Record) -> list[Stretch]:
     ]
     style = GOOD if record["on_path"] else ""
     return [
-        Stretch(("▶ " if record["on_path"] else "  ") + str(record["position"]), style),
-        Stretch(_text(record["text"]), style),
-        Stretch(f"id {record['token_id']}"),
-        Stretch(f"from {record['input_offset']}"),
-        Stretch(f"{record['score_sum']:.6f}"),
-        Stretch("; ".join(rivals), FAINT),
+        StyledText(("▶ " if record["on_path"] else "  ") + str(record["position"]), style),
+        StyledText(_text(record["text"]), style),
+        StyledText(f"id {record['token_id']}"),
+        StyledText(f"from {record['input_offset']}"),
+        StyledText(f"{record['score_sum']:.6f}"),
+        StyledText("; ".join(rivals), FAINT),
     ]
 
 
-def _path(record: Record, context: Record) -> list[Stretch]:
+def _path(record: Record, context: Record) -> list[StyledText]:
     del context
     style = GOOD if record["on_path"] else ""
     return [
-        Stretch(("▶ " if record["on_path"] else "  ") + str(record["position"]), style),
-        Stretch(_text(record["text"]), style),
-        Stretch(f"id {record['token_id']}"),
-        Stretch(f"cost {record['cost']}"),
-        Stretch(f"{len(record['challengers'])} compared", FAINT),
+        StyledText(("▶ " if record["on_path"] else "  ") + str(record["position"]), style),
+        StyledText(_text(record["text"]), style),
+        StyledText(f"id {record['token_id']}"),
+        StyledText(f"cost {record['cost']}"),
+        StyledText(f"{len(record['challengers'])} compared", FAINT),
     ]
 
 
-def _tokens(record: Record, context: Record) -> list[Stretch]:
+def _tokens(record: Record, context: Record) -> list[StyledText]:
     del context
     value = (
         f"rank {record['rank']}"
@@ -288,13 +301,13 @@ def _tokens(record: Record, context: Record) -> list[Stretch]:
         else ""
     )
     return [
-        Stretch(str(record["index"]), FAINT),
-        Stretch(str(record["id"])),
-        Stretch(_text(record["piece"]), GOOD),
-        Stretch(record["bytes"] if len(record["bytes"]) <= WIDEST else record["bytes"][:WIDEST] + "…"),
-        Stretch("{} to {}".format(*record["span"]), FAINT),
-        Stretch(value, FAINT),
-        Stretch(", ".join(record["attributes"]), FAINT),
+        StyledText(str(record["index"]), FAINT),
+        StyledText(str(record["id"])),
+        StyledText(_text(record["piece"]), GOOD),
+        StyledText(record["bytes"] if len(record["bytes"]) <= WIDEST else record["bytes"][:WIDEST] + "…"),
+        StyledText("{} to {}".format(*record["span"]), FAINT),
+        StyledText(value, FAINT),
+        StyledText(", ".join(record["attributes"]), FAINT),
     ]
 
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import when_long
-from jittok.encode import apart as few
+from jittok._jit import interruptible_if_long
+from jittok.encode import chunked_alignment as few
+from jittok.encode.buffer_pool import BufferPool
 from jittok.encode.copies import copied, own
-from jittok.encode.encoder import SPARE, Encoder
+from jittok.encode.encoder import SPARE_IDS, Encoder
 from jittok.encode.failures import failure_of
-from jittok.encode.long_document import LEAST, PART, InOrder, part_fragments
-from jittok.encode.recycled import Recycled
-from jittok.encode.rule import Rule
+from jittok.encode.long_document import LEAST_BYTES, PART_BYTES, InOrder, part_fragments
+from jittok.encode.options import EncodeOptions
 from jittok.encode.stretches import DOCUMENT_WEIGHT, STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
-from jittok.encode.workspace import COPIED, Workspace
+from jittok.encode.workspace import BYTES_PER_COPY, Workspace
 from jittok.errors import JittokError
 from jittok.inputs import Documents, reads_wide
 from jittok.rows.token_array import TokenArray, joined
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 UNKNOWN_TIMES = 4
 """How much an iterator holds is not known: the guess is so many times its first block. Room for ids that are not there
 costs nothing."""
-HANDED_OVER = 1 << 15
+LEAST_DETACHED_IDS = 1 << 15
 """So many ids are handed over to the caller; fewer are copied, and the workspace keeps its array."""
-BESIDE = 1 << 18
+EXTRA_STRETCH_BYTES = 1 << 18
 """Bytes of a stretch whose results have something beside them, which is much more than its ids."""
-WIDE = 1 << 17
+LEAST_WIDE_BYTES = 1 << 17
 """Bytes of `str` that are not ASCII, which kernels read faster than `str.encode` does, with all that is around them."""
-ROOM = 1.2
+CAPACITY_MARGIN = 1.2
 """Room for so many times the ids that there would be if all texts were like the first ones. What is left goes back."""
 
 
-def encode_batch(encoder: Encoder, texts: Any, rule: Rule, threads: int | None, progress: bool) -> TokenArray:
+def encode_batch(encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int | None, progress: bool) -> TokenArray:
     """One row a text, the same ids as `Encoder.one`. Raises EncodingFailed for the first that cannot be encoded."""
     parts: list[NDArray[np.int32]] = []
     ends: list[NDArray[np.int64]] = []
@@ -58,15 +58,15 @@ def encode_batch(encoder: Encoder, texts: Any, rule: Rule, threads: int | None, 
     return TokenArray(*joined(parts, ends))
 
 
-def encode_one(encoder: Encoder, text: bytes, rule: Rule, threads: int | None) -> NDArray[np.int32]:
+def encode_one(encoder: Encoder, text: bytes, rule: EncodeOptions, threads: int | None) -> NDArray[np.int32]:
     """`Encoder.one`, by several threads where the text is long and the model lets it be cut. Raises EncodingFailed."""
-    if thread_count(threads) == 1 or len(text) < LEAST or not encoder.may_part(len(text)):
+    if thread_count(threads) == 1 or len(text) < LEAST_BYTES or not encoder.can_split_at_spaces(len(text)):
         return encoder.one(text, rule)
     ((ids, _),) = stretches(encoder, [text], rule, threads, together=True)
     return ids  # type: ignore[no-any-return]
 
 
-def count_one(encoder: Encoder, text: bytes, rule: Rule, threads: int | None = None) -> int:
+def count_one(encoder: Encoder, text: bytes, rule: EncodeOptions, threads: int | None = None) -> int:
     """How many ids `encode_one` gives. They are not kept. Raises EncodingFailed."""
     return sum(int(ends[-1]) for _, ends in stretches(encoder, [text], rule, threads, keep_ids=False))
 
@@ -74,13 +74,13 @@ def count_one(encoder: Encoder, text: bytes, rule: Rule, threads: int | None = N
 def stretches(
     encoder: Encoder,
     texts: Any,
-    rule: Rule,
+    rule: EncodeOptions,
     threads: int | None,
     progress: bool = False,
     keep_ids: bool = True,
-    beside: Callable[..., Any] | None = None,
+    extra_results: Callable[..., Any] | None = None,
     together: bool = False,
-    apart: bool = False,
+    chunked: bool = False,
 ) -> Iterator[tuple[Any, ...]]:
     """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
 
@@ -90,23 +90,29 @@ def stretches(
     beside(documents, first, last, document_ends, starts, stops, tokens, ends, ids): called for each stretch, in its
     thread, with its fragments (see `partition.cut_documents`) and their ids. Its result is the third item.
     together: the work of several threads may come as one stretch.
-    apart: `beside` may be asked of some fragments of a document at a time.
+    apart: `extra_results` may be asked of some fragments of a document at a time.
     """
-    threads = 1 if _in_python(encoder, beside) else thread_count(threads)
+    threads = 1 if _in_python(encoder, extra_results) else thread_count(threads)
     bar = progress_bar(texts) if progress else None
     pending: deque[Future[Any]] = deque()
     pool: Pool | None = None
     wait = True
     try:
         whole = threads == 1 and keep_ids
-        most = BESIDE if beside is not None else PART if together else STRETCH_BYTES
-        wide = WIDE if beside is None and not rule.replace and reads_wide() else 0
-        source = stretches_of(texts, rule.replace, threads, whole, beside is None, most, wide)
+        most = EXTRA_STRETCH_BYTES if extra_results is not None else PART_BYTES if together else STRETCH_BYTES
+        wide = LEAST_WIDE_BYTES if extra_results is None and not rule.replace and reads_wide() else 0
+        source = stretches_of(texts, rule.replace, threads, whole, extra_results is None, most, wide)
         for docs, base, first, last, alone in source:
             if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
                 yield from finished(pending, 0, bar)
                 raise docs
-            if alone and not pending and threads > 1 and beside is None and _worth_parting(encoder, docs, first, last):
+            if (
+                alone
+                and not pending
+                and threads > 1
+                and extra_results is None
+                and _worth_parting(encoder, docs, first, last)
+            ):
                 pool = pool or _threads(threads)
                 result = _in_parts(encoder, docs, base, first, rule, threads, pool, keep_ids)
                 if bar is not None:
@@ -116,7 +122,7 @@ def stretches(
                 jobs = chain([(docs, base, first, last, alone)], source)
                 yield _one_by_one(encoder, jobs, _times(texts, docs), rule, bar)
             elif threads == 1 or (alone and not pending):
-                yield _stretch(encoder, docs, base, first, last, rule, keep_ids, beside, apart)
+                yield _stretch(encoder, docs, base, first, last, rule, keep_ids, extra_results, chunked)
                 if bar is not None:
                     bar.update(last - first)
             elif together:
@@ -126,8 +132,10 @@ def stretches(
                 yield _in_order(encoder, jobs, expected, rule, threads, pool, bar)
             else:
                 pool = pool or _threads(threads)
-                pending.append(pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, beside, apart))
-                yield from finished(pending, (2 if beside else 4) * threads, bar)
+                pending.append(
+                    pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, extra_results, chunked)
+                )
+                yield from finished(pending, (2 if extra_results else 4) * threads, bar)
         yield from finished(pending, 0, bar)
     except (JittokError, GeneratorExit):
         raise
@@ -141,15 +149,15 @@ def stretches(
             bar.close()
 
 
-def _in_python(encoder: Encoder, beside: Callable[..., Any] | None) -> bool:
+def _in_python(encoder: Encoder, extra_results: Callable[..., Any] | None) -> bool:
     """Whether the work is plain Python. Then several threads are no faster than one, and the caller's own is the one
     that Ctrl-C leaves at once; another would go on to the end of its documents, and the process would wait for it."""
-    return encoder.in_python or bool(getattr(getattr(beside, "__self__", None), "in_python", False))
+    return encoder.in_python or bool(getattr(getattr(extra_results, "__self__", None), "in_python", False))
 
 
 def _worth_parting(encoder: Encoder, docs: Documents, first: int, last: int) -> bool:
     size = docs.size(first, last)
-    return last - first == 1 and size >= LEAST and encoder.may_part(size)
+    return last - first == 1 and size >= LEAST_BYTES and encoder.can_split_at_spaces(size)
 
 
 def _in_parts(
@@ -157,7 +165,7 @@ def _in_parts(
     docs: Documents,
     base: int,
     document: int,
-    rule: Rule,
+    rule: EncodeOptions,
     threads: int,
     pool: Pool,
     keep: bool,
@@ -169,14 +177,14 @@ def _in_parts(
     with encoder.workspace() as workspace:
         workspace.expect(docs, size)
         count = encoder.cut(workspace, docs, document, document + 1, rule)
-        fragments = workspace.take_fragments(count)
-    cut, first = part_fragments(docs, fragments, max(size // PART, 4 * threads))
+        fragments = workspace.detach_fragments(count)
+    cut, first = part_fragments(docs, fragments, max(size // PART_BYTES, 4 * threads))
 
     def encode(workspace: Workspace, part: int, at: int) -> int:
         its = slice(first[part], first[part + 1])
         starts, stops, tokens = cut[0][its], cut[1][its], cut[2][its]
         if workspace.ends.size < starts.size:
-            workspace.give_fragments(starts.size)
+            workspace.grow_fragments(starts.size)
         part_size = int((stops - starts).sum())
         done = encoder.encode_fragments(workspace, docs, starts, stops, tokens, starts.size, part_size, rule, at)
         if not isinstance(done, int):
@@ -189,36 +197,36 @@ def _in_parts(
             workspace.counting = not keep
             count = encode(workspace, 0, 0)
             return _taken(workspace, count) if keep else np.empty(0, np.int32), np.array([count])
-    room = (lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE) if keep else None
-    line = InOrder(room, Recycled(encoder.kept))
+    capacity = (lambda: int(1.1 * encoder.ids_per_byte * size) + count + SPARE_IDS) if keep else None
+    line = InOrder(capacity, BufferPool(encoder.kept))
     ids = line.run(pool, threads, range(len(first) - 1), encode, encoder.acquire, encoder.release)
     return ids, np.array([line.count])
 
 
-def parts_of_one(encoder: Encoder, text: bytes, rule: Rule) -> Iterator[NDArray[np.int32]]:
+def parts_of_one(encoder: Encoder, text: bytes, rule: EncodeOptions) -> Iterator[NDArray[np.int32]]:
     """The ids of one text in parts, each encoded when it is asked for; in one where the model does not let it be cut.
 
     Raises EncodingFailed in the part where it happens: ids of those before it have been given.
     """
-    if len(text) < PART or not encoder.may_part(len(text)):
+    if len(text) < PART_BYTES or not encoder.can_split_at_spaces(len(text)):
         yield encoder.one(text, rule)
         return
-    start, stop = (np.array([place]) for place in (0, len(text)))
-    for place in (start, stop):
-        place.flags.writeable = False
+    start, stop = (np.array([position]) for position in (0, len(text)))
+    for position in (start, stop):
+        position.flags.writeable = False
     docs = Documents(np.frombuffer(text, np.uint8), start, stop)
     workspace = encoder.acquire()
     try:
         count = encoder.cut(workspace, docs, 0, 1, rule)
-        fragments = workspace.take_fragments(count)
+        fragments = workspace.detach_fragments(count)
     finally:
         encoder.release(workspace)
-    (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // PART))
+    (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // PART_BYTES))
     for i, j in pairwise(first):
         workspace = encoder.acquire()  # no one's while the caller has the ids
         try:
             if workspace.ends.size < j - i:
-                workspace.give_fragments(j - i)
+                workspace.grow_fragments(j - i)
             some = slice(i, j)
             size = int((stops[some] - starts[some]).sum())
             done = encoder.encode_fragments(workspace, docs, starts[some], stops[some], tokens[some], j - i, size, rule)
@@ -234,7 +242,7 @@ def _in_order(
     encoder: Encoder,
     source: Iterable[tuple[Any, int, int, int, bool]],
     expected: float,
-    rule: Rule,
+    rule: EncodeOptions,
     threads: int,
     pool: Pool,
     bar: Any,
@@ -263,7 +271,7 @@ def _in_order(
         rows[number], sizes[number] = _row_ends(workspace, last - first, at), done - at
         return done
 
-    line = InOrder(lambda: int(1.25 * encoder.ids_per_byte * expected) + SPARE, Recycled(encoder.kept))
+    line = InOrder(lambda: int(1.25 * encoder.ids_per_byte * expected) + SPARE_IDS, BufferPool(encoder.kept))
     ids = line.run(pool, threads, jobs(), encode, encoder.acquire, encoder.release)
     if bar is not None:
         bar.update(sum(row.size for row in rows) - bar.n)
@@ -273,7 +281,7 @@ def _in_order(
 
 
 def _one_by_one(
-    encoder: Encoder, source: Iterable[tuple[Any, int, int, int, bool]], times: float, rule: Rule, bar: Any
+    encoder: Encoder, source: Iterable[tuple[Any, int, int, int, bool]], times: float, rule: EncodeOptions, bar: Any
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The ids of many stretches, one after the other in one array, and the ends of their rows. `times`: how many times
     as many bytes there are as in the first, a guess."""
@@ -283,9 +291,9 @@ def _one_by_one(
             if isinstance(docs, BaseException):
                 raise docs
             size = docs.size(first, last)
-            room = int(ROOM * encoder.ids_per_byte * size * times) + SPARE
-            if not rows and times > 1 and workspace.ids.size < room:
-                workspace.give_ids(room, 0)
+            capacity = int(CAPACITY_MARGIN * encoder.ids_per_byte * size * times) + SPARE_IDS
+            if not rows and times > 1 and workspace.ids.size < capacity:
+                workspace.grow_ids(capacity, 0)
             workspace.expect(docs, size + DOCUMENT_WEIGHT * (last - first))
             count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, count)
             rows.append(row_ends)
@@ -296,9 +304,9 @@ def _one_by_one(
 
 def _taken(workspace: Workspace, count: int) -> NDArray[np.int32]:
     """The workspace's first `count` ids: its array, if they are many."""
-    if count < HANDED_OVER:
+    if count < LEAST_DETACHED_IDS:
         return workspace.ids[:count].copy()
-    return workspace.take_ids(count)
+    return workspace.detach_ids(count)
 
 
 def _stretch(
@@ -307,43 +315,50 @@ def _stretch(
     base: int,
     first: int,
     last: int,
-    rule: Rule,
+    rule: EncodeOptions,
     keep_ids: bool,
-    beside: Callable[..., Any] | None,
-    apart: bool,
+    extra_results: Callable[..., Any] | None,
+    chunked: bool,
 ) -> tuple[Any, ...]:
-    """ids of documents first .. last - 1, the ends of their rows, and what `beside` gives. `base`: number of
+    """ids of documents first .. last - 1, the ends of their rows, and what `extra_results` gives. `base`: number of
     document 0."""
-    if docs.to_copy and beside is not None:
+    if docs.to_copy and extra_results is not None:
         docs, base, first, last = own(docs, base, first, last), base + first, 0, last - first
     with encoder.workspace() as workspace:
         size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
         workspace.expect(docs, size)
         workspace.counting = not keep_ids
-        if apart and last - first == 1 and beside is not None:
+        if chunked and last - first == 1 and extra_results is not None:
             fragments = encoder.cut(workspace, docs, first, last, rule)
-            if fragments > few.MANY:
-                asked = partial(when_long(size), beside)
-                count, spans = few.spans_apart(encoder, workspace, docs, base, first, fragments, rule, asked)
+            if fragments > few.LEAST_FRAGMENTS:
+                asked = partial(interruptible_if_long(size), extra_results)
+                count, spans = few.align_in_chunks(encoder, workspace, docs, base, first, fragments, rule, asked)
                 return _taken(workspace, count), np.array([count]), spans
             count = encoder.encode(workspace, docs, first, last, fragments, rule, base)
             row_ends = _row_ends(workspace, 1)
         else:
             count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, 0)
         extra: tuple[Any, ...] = ()
-        if beside is not None:
+        if extra_results is not None:
             fragments = int(workspace.document_ends[last - first - 1])
-            encoder.tidy(workspace, LEAST)
+            encoder.tidy(workspace, LEAST_BYTES)
             ends = workspace.document_ends[: last - first]
             cut = (array[:fragments] for array in (workspace.starts, workspace.stops, workspace.tokens, workspace.ends))
-            call = when_long(0 if _in_python(encoder, beside) else size)
-            extra = (call(beside, docs, first, last, ends, *cut, workspace.ids[:count]),)
+            call = interruptible_if_long(0 if _in_python(encoder, extra_results) else size)
+            extra = (call(extra_results, docs, first, last, ends, *cut, workspace.ids[:count]),)
         ids = _taken(workspace, count) if keep_ids else np.empty(0, np.int32)
         return ids, row_ends, *extra
 
 
 def _encoded(
-    encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule, at: int
+    encoder: Encoder,
+    workspace: Workspace,
+    docs: Documents,
+    base: int,
+    first: int,
+    last: int,
+    rule: EncodeOptions,
+    at: int,
 ) -> tuple[int, NDArray[np.int64]]:
     """Encode documents first .. last - 1 after the workspace's first `at` ids. Returns how many it has now, and the
     ends of the rows in them."""
@@ -355,15 +370,22 @@ def _encoded(
 
 
 def _copied(
-    encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule, at: int
+    encoder: Encoder,
+    workspace: Workspace,
+    docs: Documents,
+    base: int,
+    first: int,
+    last: int,
+    rule: EncodeOptions,
+    at: int,
 ) -> tuple[int, NDArray[np.int64]]:
     """The same for documents that somebody else may write to: a few are copied at a time."""
     ends = np.cumsum(docs.sizes(first, last))
-    marks = np.arange(COPIED, int(ends[-1]), COPIED)
+    marks = np.arange(BYTES_PER_COPY, int(ends[-1]), BYTES_PER_COPY)
     cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), last - first})
-    room = at + int(encoder.ids_per_byte * int(ends[-1])) + last - first + 2 * SPARE
-    if len(cuts) > 2 and workspace.ids.size < room:
-        workspace.give_ids(room + at, at)
+    capacity = at + int(encoder.ids_per_byte * int(ends[-1])) + last - first + 2 * SPARE_IDS
+    if len(cuts) > 2 and workspace.ids.size < capacity:
+        workspace.grow_ids(capacity + at, at)
     count, rows = at, []
     for start, stop in pairwise(cuts):
         part = copied(encoder, workspace, docs, base, first + start, first + stop, rule)

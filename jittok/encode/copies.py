@@ -10,7 +10,7 @@ from jittok.inputs import Documents
 
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder
-    from jittok.encode.rule import Rule
+    from jittok.encode.options import EncodeOptions
     from jittok.encode.workspace import Workspace
 
 
@@ -23,7 +23,7 @@ def own(docs: Documents, base: int, first: int, last: int) -> Documents:
 
 
 def copied(
-    encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: Rule
+    encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: EncodeOptions
 ) -> Documents:
     """The same in the workspace's memory, until the next copy. Of several documents that cannot be encoded the first
     one is named."""

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import CHECKED, kernel, patiently
-from jittok.encode.failures import failure_of, mended
-from jittok.encode.looked import Look
-from jittok.encode.quick import encode_quickly, has_to_cut
-from jittok.encode.recycled import Mapping
-from jittok.encode.rewritten import Rewrite, run_rewritten
-from jittok.encode.rule import Rule
-from jittok.encode.uncut import can_wait, lay_out, lay_out_one, nothing_to_cut
-from jittok.encode.workspace import HELD, Workspace, fixed, weight_of
+from jittok._jit import CHECKED, kernel, run_interruptible
+from jittok.encode.buffer_pool import Mapping
+from jittok.encode.failures import failure_of, replace_unencodable
+from jittok.encode.options import EncodeOptions
+from jittok.encode.precheck import PreCheckTables
+from jittok.encode.rewriting import Rewrite, run_rewritten
+from jittok.encode.short_text import has_to_cut, try_short_text
+from jittok.encode.whole_documents import can_wait, nothing_to_cut, whole_document_fragments, whole_text_fragment
+from jittok.encode.workspace import LONGEST_HELD, Workspace, read_only_array, weight_of
 from jittok.errors import JittokError, UnsupportedVocab
 from jittok.fragments import (
     EXPECTED,
@@ -34,31 +34,31 @@ from jittok.fragments import (
     NO_BYTE_TOKEN,
     NOT_UTF8,
     OFFSET,
-    OUT_OF_ROOM,
+    OUT_OF_CAPACITY,
     OUT_OF_WORK,
     Failure,
 )
 from jittok.inputs import PADDING, Documents
 from jittok.locks import Lock
-from jittok.merging.chain import WANTED
-from jittok.models.kinds import KINDS, around
-from jittok.normalize.composed import changed_fragments, nfc_tables
+from jittok.merging.left_to_right import BUILD_ON_DEMAND
+from jittok.models.vocab_types import KINDS, around
+from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
 from jittok.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
 
-KEPT_IDS = 1 << 24
+MOST_KEPT_IDS = 1 << 24
 """Arrays of a workspace with more room than this are not kept."""
 FIRST_LONGEST = 1 << 12
 """Bytes of a fragment that the scratch of a new workspace is made for."""
 
-COPIED = 1 << 11
+LONGEST_KERNEL_COPY = 1 << 11
 """Other single texts of up to this many bytes are copied by the kernel to where it can read past their ends."""
-SMALL = 1 << 16
+FULL_CAPACITY_BYTES = 1 << 16
 """Texts of up to this many bytes get capacity for all ids they could give, longer ones as much as texts before
 needed."""
 MUCH_TEXT = 1 << 18
 """Bytes of one stretch that make it worth laying the compiled arrays out for speed."""
-SPARE = 48 << 10
+SPARE_IDS = 48 << 10
 """Ids of room beyond that: kernels ask for what a chunk of text could give."""
 
 GIVEN_AWAY = 1 << 20
@@ -91,18 +91,20 @@ class Encoder:
         self.ids_per_byte = 0.4  # a guess for the next texts, by the last: whichever thread writes it
         tables = {False: plain, True: parsed}
         self._special = {parse: table for parse, table in tables.items() if table is not None}
-        self._rules: dict[tuple[bool, bool, bool], Rule] = {}
+        self._rules: dict[tuple[bool, bool, bool], EncodeOptions] = {}
         self._workspaces: list[Workspace] = []
-        self.kept: list[Mapping] = []  # memory of ids that were given, of all threads, see `recycled`
-        self.builtins: dict[int, Any] = {}  # by id of their rules, see `quick`
+        self.kept: list[Mapping] = []  # memory of ids that were given, of all threads, see `buffer_pool`
+        self.builtins: dict[int, Any] = {}  # by id of their rules, see `short_text`
         self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
         if hasattr(self.arrays, "chain"):
-            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=WANTED))
+            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=BUILD_ON_DEMAND))
         self.composes = bool(vocab.nfc)
         self.rewrite: Rewrite | None = partial(changed_fragments, nfc_tables()) if self.composes else None
-        self.look = Look(nfc_tables(), strict=False) if self.composes else None  # of one short text, see `quick`
+        self.look = (
+            PreCheckTables(nfc_tables(), strict=False) if self.composes else None
+        )  # of one short text, see `short_text`
         self.weight = weight_of(vocab)
-        self._settled = not hasattr(self.model, "for_much_text")
+        self._settled = not hasattr(self.model, "optimized_layout")
         self._settling = Lock()
         self.odd_text: int | None = getattr(self.model, "ODD_TEXT", None)
 
@@ -112,12 +114,12 @@ class Encoder:
             return workspace.run(self.model.encode_fragments, *args)  # type: ignore[no-any-return]
         return self.model.encode_fragments(*args, run=workspace.run)  # type: ignore[no-any-return]
 
-    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Rule:
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> EncodeOptions:
         """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
         wanted = (bool(add_special), bool(parse_special), bool(replace))
         if wanted not in self._rules:
             before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
-            self._rules[wanted] = Rule(self._tokens(wanted[1]), before, after, wanted[2])
+            self._rules[wanted] = EncodeOptions(self._tokens(wanted[1]), before, after, wanted[2])
         return self._rules[wanted]
 
     def _tokens(self, parse_special: bool) -> tables.SpecialTokens:
@@ -129,15 +131,15 @@ class Encoder:
         """What was compiled of the vocabulary, under the names of this class's arguments."""
         return {"arrays": self.arrays, "plain": self._tokens(False), "parsed": self._tokens(True)}
 
-    def bare_rule(self) -> Rule:
+    def bare_rule(self) -> EncodeOptions:
         """The rule that cuts nothing out and puts nothing around."""
-        return Rule(tables.build_special(self.vocab, np.zeros(0, np.int32)), NO_TOKEN, NO_TOKEN, False)
+        return EncodeOptions(tables.build_special(self.vocab, np.zeros(0, np.int32)), NO_TOKEN, NO_TOKEN, False)
 
-    def one(self, text: bytes, rule: Rule) -> NDArray[np.int32]:
+    def one(self, text: bytes, rule: EncodeOptions) -> NDArray[np.int32]:
         """int32[n]: the ids of one text, without the bookkeeping of a batch. Raises EncodingFailed."""
         workspace = self.acquire()
         stays = self.rewrite is None or (self.composes and text.isascii())
-        quick = len(text) <= HELD and workspace.scratch is not None and stays
+        quick = len(text) <= LONGEST_HELD and workspace.scratch is not None and stays
         if quick and not CHECKED:  # a check knows where the memory ends
             fragments = self._cut_one(workspace, workspace.hold(text), len(text), rule)
             count = self._kernel(
@@ -149,10 +151,12 @@ class Encoder:
                 ids = workspace.ids[:count].copy()
                 self._workspaces.append(workspace)  # nothing of it has grown
                 return ids
-        padded = text + PADDING if len(text) > COPIED else text  # kernels copy a short one faster
+        padded = text + PADDING if len(text) > LONGEST_KERNEL_COPY else text  # kernels copy a short one faster
         return self._one_of(workspace, np.frombuffer(padded, np.uint8), len(text), rule)
 
-    def _one_of(self, workspace: Workspace, data: NDArray[np.uint8], size: int, rule: Rule) -> NDArray[np.int32]:
+    def _one_of(
+        self, workspace: Workspace, data: NDArray[np.uint8], size: int, rule: EncodeOptions
+    ) -> NDArray[np.int32]:
         """The same of the first `size` bytes of read-only `data`. The workspace is released."""
         with self._kept(workspace):
             workspace.one_stop[0] = size
@@ -162,23 +166,23 @@ class Encoder:
             count = self.encode(workspace, docs, 0, 1, fragments, rule, 0)
             if count < GIVEN_AWAY:
                 return workspace.ids[:count].copy()
-            return workspace.take_ids(count)
+            return workspace.detach_ids(count)
 
-    quickly = encode_quickly
-    chain: Callable[[Workspace], Any] | None = None  # what prepares a short text, see `chained`
+    try_short_text = try_short_text
+    chain: Callable[[Workspace], Any] | None = None  # what prepares a short text, see `call_sequence`
 
-    def cutting(self, rule: Rule, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]] | None:
+    def cutting(self, rule: EncodeOptions, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]] | None:
         """The kernel that cuts documents, what it takes before their data, and what is around each; None where
         a text is not cut."""
         if not has_to_cut(rule):
             return None
         return partition.cut_documents, (rule.special, workspace.special_work), (rule.before, rule.after)
 
-    def may_part(self, size: int) -> bool:
+    def can_split_at_spaces(self, size: int) -> bool:
         """Whether the model lets a text of so many bytes be cut between words (see `parts`)."""
         yes, no = self._parted
         if yes < size < no:  # what may be done to a text may be done to shorter ones: the model is asked seldom
-            may_part = getattr(self.model, "may_part", None)
+            may_part = getattr(self.model, "can_split_at_spaces", None)
             if may_part is not None and may_part(self.arrays, size):
                 yes = size
             else:
@@ -192,7 +196,7 @@ class Encoder:
             workspace = self._workspaces.pop()
         except IndexError:
             return Workspace(self.kept, self.weight)
-        if workspace.ready[0] < 0:  # see `quick`
+        if workspace.ready[0] < 0:  # see `short_text`
             return Workspace(self.kept, self.weight)
         workspace.ready[0] = 0
         return workspace
@@ -214,8 +218,8 @@ class Encoder:
 
     def release(self, workspace: Workspace) -> None:
         """Give a workspace back, without what it holds of unusually long texts; its cache of pieces is kept."""
-        self.tidy(workspace, KEPT_IDS)
-        workspace.shrink(KEPT_IDS)
+        self.tidy(workspace, MOST_KEPT_IDS)
+        workspace.trim(MOST_KEPT_IDS)
         self._workspaces.append(workspace)
 
     def tidy(self, workspace: Workspace, longest: int) -> None:
@@ -233,18 +237,18 @@ class Encoder:
             workspace.scratch = None  # free the old one first
             workspace.scratch = self.model.make_work(self.arrays, longest, **self._cache)
 
-    def _cut_one(self, workspace: Workspace, docs: Documents, size: int, rule: Rule) -> int:
+    def _cut_one(self, workspace: Workspace, docs: Documents, size: int, rule: EncodeOptions) -> int:
         """The fragments of a single document to the workspace; how many."""
         if rule.special.ids.size == 0:
-            return lay_out_one(workspace, size, rule.before, rule.after)
+            return whole_text_fragment(workspace, size, rule.before, rule.after)
         return self.cut(workspace, docs, 0, 1, rule)
 
-    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Rule) -> int:
+    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: EncodeOptions) -> int:
         """The fragments of documents first .. last - 1 to the workspace; how many."""
         if workspace.document_ends.size < last - first:
-            workspace.give_ends(last - first)
+            workspace.grow_ends(last - first)
         if can_wait(partition.cut_documents) and nothing_to_cut(rule.special, docs, first, last):
-            return lay_out(workspace, docs, first, last, rule.before, rule.after)
+            return whole_document_fragments(workspace, docs, first, last, rule.before, rule.after)
         while True:
             code = workspace.run(
                 partition.cut_documents, rule.special, workspace.special_work, docs.data, docs.starts, docs.stops,
@@ -254,8 +258,8 @@ class Encoder:
             if code >= 0:
                 return int(code)
             need = int(workspace.report[NEED])
-            if code == OUT_OF_ROOM:
-                workspace.give_fragments(max(need, 2 * workspace.starts.size))
+            if code == OUT_OF_CAPACITY:
+                workspace.grow_fragments(max(need, 2 * workspace.starts.size))
             elif code == OUT_OF_WORK:
                 size = max(need, 2 * workspace.special_work.keys.size)
                 workspace.special_work = partition.make_work(size, size if rule.special.long.count else 0)
@@ -269,7 +273,7 @@ class Encoder:
         first: int,
         last: int,
         fragments: int,
-        rule: Rule,
+        rule: EncodeOptions,
         base: int,
         at: int = 0,
     ) -> int:
@@ -296,39 +300,39 @@ class Encoder:
 
     def encode_fragments(
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
-        tokens: NDArray[np.int32], fragments: int, size: int, rule: Rule, at: int = 0,
+        tokens: NDArray[np.int32], fragments: int, size: int, rule: EncodeOptions, at: int = 0,
     ) -> int | Failure:  # fmt: skip
         """The same of so many fragments (see `fragments`) of `size` bytes together, or why one cannot be encoded. The
         workspace has capacity for their ends."""
         if size >= MUCH_TEXT and not self._settled:
-            self._settle()
-        room = int(self.ids_per_byte * size) if size > SMALL else self.model.IDS_PER_BYTE * size
-        room += at + fragments + SPARE
-        if workspace.ids.size < room:
-            workspace.give_ids(room + at, at)  # twice as much where many wait, so that copying them stays cheap
+            self._optimize_layout()
+        capacity = int(self.ids_per_byte * size) if size > FULL_CAPACITY_BYTES else self.model.IDS_PER_BYTE * size
+        capacity += at + fragments + SPARE_IDS
+        if workspace.ids.size < capacity:
+            workspace.grow_ids(capacity + at, at)  # twice as much where many wait, so that copying them stays cheap
         done = self._runner(rule)(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
         if isinstance(done, int):
             workspace.written = done
-            if size > SMALL:
+            if size > FULL_CAPACITY_BYTES:
                 self.ids_per_byte = 1.05 * (done - at) / size
         return done
 
-    def _runner(self, _rule: Rule) -> Callable[..., int | Failure]:
+    def _runner(self, _rule: EncodeOptions) -> Callable[..., int | Failure]:
         """`_run`, perhaps on fragments that are rewritten first."""
         return self._run if self.rewrite is None else partial(run_rewritten, self, self.rewrite)
 
-    def _settle(self) -> None:
+    def _optimize_layout(self) -> None:
         """Lay the arrays out for much text, once. Workspaces work with either."""
         with self._settling:
             if not self._settled:
-                self.arrays = patiently(self.model.for_much_text, self.arrays)
+                self.arrays = run_interruptible(self.model.optimized_layout, self.arrays)
                 self._settled = True
 
     def _with_chain(self) -> Any:
         """The arrays with a chain for long words, made when the first of them comes, or with none for good."""
         with self._settling:
-            if self.arrays.chain.state == WANTED:
-                self.arrays = patiently(self.model.with_chain, self.arrays)
+            if self.arrays.chain.state == BUILD_ON_DEMAND:
+                self.arrays = run_interruptible(self.model.with_chain, self.arrays)
             return self.arrays
 
     def _run(
@@ -350,8 +354,8 @@ class Encoder:
                 return int(code)
             at, need = int(report[FRAGMENT]), int(report[NEED])
             count = int(ends[at - 1]) if at else origin
-            if code == OUT_OF_ROOM:
-                workspace.give_ids(max(count + need, workspace.ids.size + workspace.ids.size // 2), count)
+            if code == OUT_OF_CAPACITY:
+                workspace.grow_ids(max(count + need, workspace.ids.size + workspace.ids.size // 2), count)
             elif code == OUT_OF_WORK:
                 self._give_work(workspace, max(need, 2 * workspace.longest))
             elif code == LONG_WORD:
@@ -359,17 +363,19 @@ class Encoder:
             elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
                 arrays, strict_bytes = self._with_unknown_bytes(arrays), False
             elif code == self.odd_text:
-                found = self.odd_ids(docs.between(int(starts[at]), int(stops[at])))
+                found = self.ids_by_python(docs.between(int(starts[at]), int(stops[at])))
                 if found is None:
                     return Failure(NOT_UTF8, at, int(starts[at]), 0)
                 if workspace.ids.size < count + len(found):
-                    workspace.give_ids(2 * (count + len(found)), count)
+                    workspace.grow_ids(2 * (count + len(found)), count)
                 workspace.ids[count : count + len(found)] = found
                 ends[at] = count = count + len(found)
                 at += 1
-            elif replace and (whole := mended(self.vocab, code, docs.between(int(starts[at]), int(stops[at])))):
+            elif replace and (
+                whole := replace_unencodable(self.vocab, code, docs.between(int(starts[at]), int(stops[at])))
+            ):
                 text = np.frombuffer(whole, np.uint8)
-                one = (fixed([0]), fixed([text.size]), fixed([tokens[at]], np.int32))
+                one = (read_only_array([0]), read_only_array([text.size]), read_only_array([tokens[at]], np.int32))
                 done = self._run(
                     workspace, Documents(text, one[0], one[1]), *one, 1, count, np.empty(1, np.int64), replace
                 )
@@ -383,7 +389,7 @@ class Encoder:
                 raise AssertionError(f"{model.__name__} gave code {code} at fragment {at}")
         return count
 
-    def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
+    def ids_by_python(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
         """The ids of a fragment that the kernel leaves to Python (its code is the model's ODD_TEXT); None: it is no
         UTF-8."""
         raise NotImplementedError(f"{self.model.__name__} leaves no text to Python: {text!r}")
@@ -394,7 +400,7 @@ class Encoder:
     def _with_unknown_bytes(self, arrays: Any) -> Any:
         """The arrays, with the unknown id for bytes that have no token."""
         byte_ids = arrays.byte_ids
-        return arrays._replace(byte_ids=fixed(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
+        return arrays._replace(byte_ids=read_only_array(np.where(byte_ids < 0, self.vocab.unk_id, byte_ids), np.int32))
 
 
 def _has_cache(model: Any) -> bool:

@@ -25,13 +25,13 @@ def failure_of(docs: Documents, base: int, document: int, done: Failure) -> Enco
     )
 
 
-def mended(vocab: Vocab, code: int, text: bytes) -> bytes | None:
+def replace_unencodable(vocab: Vocab, code: int, text: bytes) -> bytes | None:
     """A fragment that failed with this code, with U+FFFD for what llama.cpp dies on; None where that is no help."""
     if code == BEYOND_UNICODE:
         return BEYOND.sub(4 * REPLACEMENT, text)
     if code == SPACE_IN_SYMBOL:
-        from jittok.pretokenize.crowded import crowded_spaces, without_spaces
+        from jittok.pretokenize.spaces_in_words import spaces_in_words, without_spaces
 
-        spaces = crowded_spaces(vocab, text)
+        spaces = spaces_in_words(vocab, text)
         return without_spaces(text, spaces) if spaces else None
     return None

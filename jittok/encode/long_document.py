@@ -2,8 +2,8 @@
 
 Special tokens are cut out first, in the document as a whole. Fragments do not influence each other, so parts may begin
 with any of them. A long stretch of text may be cut before a space with four ASCII letters on its left and one on
-its right, where a model says so (`may_part`). Four letters: as far as the first byte of a malformed character could
-reach.
+its right, where a model says so (`can_split_at_spaces`). Four letters: as far as the first byte of a malformed
+character could reach.
 
 Parts are handed out in order and are small, so that their ids are still in the cache when they are copied (`InOrder`).
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.encode.recycled import Recycled
+from jittok.encode.buffer_pool import BufferPool
 from jittok.encode.workspace import Workspace
 from jittok.errors import JittokError
 from jittok.fragments import TEXT
@@ -28,15 +28,15 @@ from jittok.inputs import Documents
 if TYPE_CHECKING:
     from jittok._jit.pool import Pool
 
-LEAST = 4 << 20
+LEAST_BYTES = 4 << 20
 """Bytes of a document that is worth cutting."""
-PART = 2 << 20
+PART_BYTES = 2 << 20
 """Bytes of a part: its ids are still in the cache when they are copied."""
-AHEAD = 4
+PARTS_PER_THREAD = 4
 """Parts for each thread that may wait for it."""
-COPIED = 1 << 18
+IDS_PER_COPY = 1 << 18
 """Ids that a thread copies at once, where many are put together."""
-WINDOW = 1 << 14
+SEARCH_BYTES = 1 << 14
 """Bytes that are searched for a place to cut."""
 _PLACE = re.compile(rb"[A-Za-z]{4} (?=[A-Za-z])")
 
@@ -61,35 +61,39 @@ def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[F
         stop = int(stops[fragment])
         at = stop - (int(ends[fragment]) - mark)
         begins = fragment + 1 + len(cuts)  # the fragment after this one, in the new count
-        found = None if tokens[fragment] >= 0 else _PLACE.search(docs.between(at, min(at + WINDOW, stop)))
+        found = None if tokens[fragment] >= 0 else _PLACE.search(docs.between(at, min(at + SEARCH_BYTES, stop)))
         if found is not None:
             cut = fragment, at + found.end() - 1
             if cut in cuts[-1:]:
                 continue
             cuts.append(cut)
-        elif stop - at > WINDOW:
+        elif stop - at > SEARCH_BYTES:
             continue
         if first[-1] < begins < starts.size + len(cuts):
             first.append(begins)
-    where, places = [fragment for fragment, _ in cuts], [place for _, place in cuts]
+    where, positions = [fragment for fragment, _ in cuts], [position for _, position in cuts]
     new = [fragment + 1 for fragment in where]
     pieces = fragments
     if cuts:
-        pieces = np.insert(starts, new, places), np.insert(stops, where, places), np.insert(tokens, new, TEXT)
+        pieces = np.insert(starts, new, positions), np.insert(stops, where, positions), np.insert(tokens, new, TEXT)
     for column in pieces:
         column.flags.writeable = False
     return pieces, [*first, starts.size + len(cuts)]
 
 
-def together(run: Pool, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+def joined_parts(run: Pool, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """The parts one after the other; the list is empty then. Each is copied by several threads, as touching new memory
     takes longer than copying, and released before the next: what is not copied yet is not there twice."""
     ids, at = np.empty(sum(part.size for part in parts), np.int32), 0
     while parts:
         part = parts.pop(0)
         to = ids[at : at + part.size]
-        places = range(0, part.size, COPIED)
-        list(run.map(lambda k, to=to, part=part: np.copyto(to[k : k + COPIED], part[k : k + COPIED]), places))
+        positions = range(0, part.size, IDS_PER_COPY)
+        list(
+            run.map(
+                lambda k, to=to, part=part: np.copyto(to[k : k + IDS_PER_COPY], part[k : k + IDS_PER_COPY]), positions
+            )
+        )
         at += part.size
     return ids
 
@@ -98,15 +102,15 @@ class InOrder:
     """Ids of parts that several threads make, in one array, each copied by the thread that made it.
 
     Where a part's ids go is known once all parts before it are encoded; until then they wait with their thread, which
-    continues. So no one waits for a turn but at the end. When `room` was too little another array begins, and all are
-    joined at the end: no array moves while somebody writes to it. `room` is asked when the first part is encoded, which
-    tells more than any guess. None: ids are only counted. `memory`: what the array is taken from.
+    continues. So no one waits for a turn but at the end. When `capacity` was too little another array begins, and all
+    are joined at the end: no array moves while somebody writes to it. `capacity` is asked when the first part is
+    encoded, which tells more than any guess. None: ids are only counted. `memory`: what the array is taken from.
     """
 
-    def __init__(self, room: Callable[[], int] | None, memory: Recycled | None = None) -> None:
+    def __init__(self, capacity: Callable[[], int] | None, memory: BufferPool | None = None) -> None:
         self.count = 0  # ids of all parts that have a place
-        self._memory = memory or Recycled()
-        self._keep, self._room = room is not None, room
+        self._memory = memory or BufferPool()
+        self._keep, self._capacity = capacity is not None, capacity
         self._arrays = [np.empty(0, np.int32)]
         self._before = 0  # ids in all arrays but the last
         self._known = threading.Condition()
@@ -131,7 +135,7 @@ class InOrder:
         what the first part that failed did, or reading the jobs if all before were right."""
         try:
             futures = [pool.submit(self._work, encode, acquire, release) for _ in range(threads)]
-            self._give(jobs, AHEAD * threads)
+            self._give(jobs, PARTS_PER_THREAD * threads)
             for future in futures:
                 future.result()
         except BaseException as error:  # an interrupt: the threads stop after the parts they are at
@@ -215,8 +219,8 @@ class InOrder:
                 self._arrays[-1] = self._arrays[-1][:start]
             else:
                 self._arrays.pop()  # no one has a place in it: it need not be joined with the next one
-            room = self._room() if self._room and not self.count else self.count // 2
-            self._arrays.append(self._memory.array(max(size, room)))
+            capacity = self._capacity() if self._capacity and not self.count else self.count // 2
+            self._arrays.append(self._memory.array(max(size, capacity)))
             self._before, start = self.count, 0
         return self._arrays[-1][start : start + size]
 
@@ -225,10 +229,10 @@ class InOrder:
         while waiting:
             part, ids = waiting[0]
             with self._known:
-                place = self._places.pop(part, None)
-            if place is None:
+                position = self._places.pop(part, None)
+            if position is None:
                 return
-            place[:] = ids
+            position[:] = ids
             del waiting[0]
 
     def _wait_and_copy(self, waiting: list[tuple[int, NDArray[np.int32]]]) -> None:
@@ -241,6 +245,6 @@ class InOrder:
     def _joined(self, pool: Pool) -> NDArray[np.int32]:
         if len(self._arrays) > 1:
             self._arrays[-1] = self._arrays[-1][: self.count - self._before]
-            return together(pool, self._arrays)
+            return joined_parts(pool, self._arrays)
         ids = self._arrays.pop()
-        return self._memory.taken(ids, self.count) if self._keep else ids
+        return self._memory.detach(ids, self.count) if self._keep else ids

@@ -1,4 +1,4 @@
-"""The encoder of a Pipeline: kernels where they say the same, else the general path (`general`)."""
+"""The encoder of a Pipeline: kernels where they say the same, else the general path (`reference_encoder`)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, frozen
-from jittok.compiled import Kept
 from jittok.encode.encoder import Encoder
-from jittok.encode.general import GENERAL_ARRAYS, PARTS, GeneralEncoder, as_text, fragment_ids, normalized
-from jittok.encode.looked import Look
-from jittok.encode.well_formed import well_formed, well_formed_copies
+from jittok.encode.precheck import PreCheckTables
+from jittok.encode.reference_encoder import GENERAL_ARRAYS, PARTS, ReferenceEncoder, as_text, fragment_ids, normalized
+from jittok.encode.utf8_repair import well_formed, well_formed_copies
 from jittok.encode.workspace import Workspace
 from jittok.errors import UnsupportedVocab
-from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED, Failure
+from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED, Failure
 from jittok.inputs import PADDING, Documents
 from jittok.locks import once
-from jittok.normalize.composed import changed_fragments, nfc_tables
+from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
@@ -29,10 +28,11 @@ from jittok.pipeline.steps import Replace
 from jittok.pretokenize.families import GENERAL
 from jittok.special.leftmost import cut_leftmost
 from jittok.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
-from jittok.special.user_defined import cut_user_defined, user_defined, user_defined_normalized
-from jittok.structures.valid import VALID, first_malformed
+from jittok.special.user_defined_pieces import cut_user_defined, user_defined, user_defined_normalized
+from jittok.structures.utf8_check import VALID, first_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.unicode.tables import UNICODE_SIZE
+from jittok.vocab_cache import CachedArrays
 
 COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
     "bpe": ("jittok.models.bpe.files", (Ranks, Merges)),
@@ -44,34 +44,34 @@ COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
 """Family -> what makes its arrays, and of which models."""
 ODD_CACHE = 8 << 20
 """Bytes of the cache for words beside odd marks."""
-LONG = 1 << 16
+LONG_TEXT = 1 << 16
 """Bytes of a text from which on it is read a part at a time."""
 BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
 """Where a text may be cut whatever its normalizer: words are apart there, and nothing joins these characters."""
 
 
-def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: Kept | None) -> Encoder | GeneralEncoder:
+def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: CachedArrays | None) -> Encoder | ReferenceEncoder:
     """The encoder of a Pipeline, of what was compiled before if it is kept."""
     known = kept.part(*PARTS) if kept else None
     if known is not None:
         general = known["arrays"] == GENERAL_ARRAYS
         make = _prepared if known["prepared"] else PipelineEncoder
-        return GeneralEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
+        return ReferenceEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
     refuse_empty_tokens(pipeline)
     if pipeline.twins:  # kernels know one text of an id
-        return GeneralEncoder(pipeline)
+        return ReferenceEncoder(pipeline)
     for family, (module, models) in COMPILERS.items():
         if not isinstance(pipeline.model, models):
             continue
         arrays = importlib.import_module(module).compile_pipeline(pipeline)
         if arrays is not None:
             return PipelineEncoder(pipeline, cache_bytes, arrays, family=family)
-    from jittok.encode.compile_prepared import compile_prepared
+    from jittok.encode.compile_plan import compile_plan
 
-    found = compile_prepared(pipeline)
+    found = compile_plan(pipeline)
     if found is not None:
         return _prepared(pipeline, cache_bytes, found.arrays, family=found.family, prepared=found.marking or True)
-    return GeneralEncoder(pipeline)
+    return ReferenceEncoder(pipeline)
 
 
 def refuse_empty_tokens(pipeline: Pipeline) -> None:
@@ -87,12 +87,12 @@ def refuse_empty_tokens(pipeline: Pipeline) -> None:
 
 
 def _prepared(*args: Any, **named: Any) -> PipelineEncoder:
-    from jittok.encode.prepared_encoder import PreparedEncoder  # few files need it
+    from jittok.encode.normalizing_encoder import NormalizingEncoder  # few files need it
 
-    return PreparedEncoder(*args, **named)
+    return NormalizingEncoder(*args, **named)
 
 
-class FileRule(NamedTuple):
+class FileEncodeOptions(NamedTuple):
     """How documents are encoded: what is cut out in two searches, what is around, what happens to bad bytes."""
 
     raw: SpecialTokens
@@ -132,9 +132,9 @@ class PipelineEncoder(Encoder):
         self._chooses = family == "bpe" and arrays.family != GENERAL and not prepared
         self._finds_malformed = self._chooses or family in ("unigram", "wpm")
         if self.composes:
-            self.look = Look(nfc_tables(old=True), strict=True)
+            self.look = PreCheckTables(nfc_tables(old=True), strict=True)
         elif not self._finds_malformed and not prepared:
-            self.look = Look(None, strict=True)
+            self.look = PreCheckTables(None, strict=True)
         self._cuts_pieces = family == "spm" and not prepared and bool(user_defined(pipeline))
         tables = {(False, False): raw, (True, False): later, (False, True): raw_parsed, (True, True): later_parsed}
         self._searches = {key: table for key, table in tables.items() if table is not None}
@@ -160,7 +160,7 @@ class PipelineEncoder(Encoder):
             at = single.index(FIRST_TEXT)
             around = (frozen(single[:at], np.int32), frozen(single[at + 1 :], np.int32))
             searches = (self._search(False, wanted[1]), self._search(True, wanted[1]))
-            self._rules[wanted] = cast(Any, FileRule)(*searches, *around, wanted[2], self._space_alone())
+            self._rules[wanted] = cast(Any, FileEncodeOptions)(*searches, *around, wanted[2], self._space_alone())
         return self._rules[wanted]
 
     def _space_alone(self) -> I32:
@@ -184,7 +184,7 @@ class PipelineEncoder(Encoder):
         """int32[n]: the ids of one text. Raises EncodingFailed."""
         if text.isascii():
             return super().one(text, rule)
-        if len(text) < LONG:
+        if len(text) < LONG_TEXT:
             return super().one(as_text(text, rule.replace).encode(), rule)
         try:
             data = well_formed(text, rule.replace)
@@ -199,7 +199,7 @@ class PipelineEncoder(Encoder):
     def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Any) -> int:
         """The fragments of documents first .. last - 1 to the workspace; how many."""
         if workspace.document_ends.size < last - first:
-            workspace.give_ends(last - first)
+            workspace.grow_ends(last - first)
         while True:
             kernel, tables = self._cutter(rule, workspace)
             code = workspace.run(
@@ -208,8 +208,8 @@ class PipelineEncoder(Encoder):
             )  # fmt: skip
             if code == OUT_OF_WORK:
                 workspace.give_long(int(workspace.report[NEED]))
-            elif code == OUT_OF_ROOM:
-                workspace.give_fragments(int(workspace.report[NEED]))
+            elif code == OUT_OF_CAPACITY:
+                workspace.grow_fragments(int(workspace.report[NEED]))
             else:
                 return int(code)
 
@@ -218,7 +218,7 @@ class PipelineEncoder(Encoder):
             return super()._kernel(workspace, *args)
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
 
-    def odd_ids(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
+    def ids_by_python(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
         """The ids of a fragment: by the plain reference where something is odd, which is cut out by words. The kernel
         has not seen what is after that: None if it is invalid UTF-8."""
         try:
@@ -226,10 +226,10 @@ class PipelineEncoder(Encoder):
         except UnicodeDecodeError:
             return None
         if self.family == "wpm":
-            return self._odd_words(text)
+            return self._words_by_python(text)
         parts = BETWEEN_WORDS.split(text)
         if len(parts) == 1:
-            if len(text) < LONG or self._normalized is None:
+            if len(text) < LONG_TEXT or self._normalized is None:
                 return fragment_ids(self.plain, text)
             return self._ids_of_normalized(normalized(self.pipeline, text))
         stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
@@ -253,7 +253,7 @@ class PipelineEncoder(Encoder):
         odd[characters(flags).odd] = True
         return odd
 
-    def _odd_words(self, text: bytes) -> NDArray[np.int32]:
+    def _words_by_python(self, text: bytes) -> NDArray[np.int32]:
         """The ids of WordPiece's fragment: what is odd is normalized, and encoded by arrays that find nothing odd."""
         from jittok.models.wpm.bert import rewritten
 
@@ -270,7 +270,7 @@ class PipelineEncoder(Encoder):
                 self.pipeline, ODD_CACHE, files.compile_pipeline(self.pipeline, odd=False), family="wpm"
             )
         from jittok.models.ugm.files.compile import compile_pipeline
-        from jittok.models.ugm.files.normalizers import RUNS
+        from jittok.models.ugm.files.normalizer_tables import RUNS
 
         steps = self.pipeline.normalize
         runs = [step for step in steps[-1:] if isinstance(step, Replace) and step.pattern == RUNS]  # none is left

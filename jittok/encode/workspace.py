@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import LONG, Call, patiently
-from jittok.encode.recycled import Mapping, Recycled
+from jittok._jit import LONG_WORK_BYTES, Call, run_interruptible
+from jittok.encode.buffer_pool import BufferPool, Mapping
 from jittok.fragments import PAD, REPORT_SIZE
 from jittok.inputs import Documents
 from jittok.pipeline import Pipeline
@@ -17,17 +17,17 @@ from jittok.special import partition
 from jittok.structures.long_keys import LONG as LONG_KEY
 from jittok.vocab import Vocab
 
-HELD = 1 << 11
+LONGEST_HELD = 1 << 11
 """Single texts of up to this many bytes are copied to the workspace, where kernels can read past their ends."""
-COPIED = 1 << 20
+BYTES_PER_COPY = 1 << 20
 """Bytes of texts that are copied at once from memory that others may write to."""
 LONG_WEIGHT = 16
 """How many times as long as usual a text may take where tokens are so long that walks from each place are, too."""
-FEW = 1 << 20
+LEAST_DETACHED = 1 << 20
 """So many fragments are handed over; fewer are copied, as the workspace then keeps its arrays."""
 
 
-def fixed(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
+def read_only_array(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
     """A read-only array."""
     array = np.array(values, dtype)
     array.flags.writeable = False
@@ -60,29 +60,29 @@ class Workspace:
         self.long: Documents | None = None
         self.scratch: Any = None
         self.calls: dict[Any, Call] = {}
-        self.frames: dict[int, Any] = {}  # by id of their rules, see `quick`
-        self.ready, self.generation = array("q", [0]), 1  # see `quick`
-        self.recycled = Recycled(kept)
+        self.frames: dict[int, Any] = {}  # by id of their rules, see `short_text`
+        self.ready, self.generation = array("q", [0]), 1  # see `short_text`
+        self.recycled = BufferPool(kept)
         self.ids = np.empty(0, np.int32)
         self.written = 0  # ids of the last texts, whose pages are there
         self.counting, self.passed = False, 0  # whether no one reads the ids, and how many have gone already
-        self.give_fragments(64)
-        self.give_ends(1)
-        self.one_start = fixed([0])
+        self.grow_fragments(64)
+        self.grow_ends(1)
+        self.one_start = read_only_array([0])
         self.one_stop, self.read_one_stop = _pair(1, np.int64)
-        room, text = _pair(HELD + PAD, np.uint8)
-        room[:] = 0
-        self._room = room.data
+        capacity, text = _pair(LONGEST_HELD + PAD, np.uint8)
+        capacity[:] = 0
+        self._capacity = capacity.data
         self.held = Documents(text, self.one_start, self.read_one_stop)
         self._copied: NDArray[np.uint8] | None = None
 
     def expect(self, docs: Documents, size: int) -> None:
         """What is encoded next, so many bytes of these documents: if they are many, Ctrl-C may leave the kernels."""
-        self.long = docs if size * self.weight >= LONG else None
+        self.long = docs if size * self.weight >= LONG_WORK_BYTES else None
 
     def grown(self, texts: Any) -> None:
         """The same of texts that steps have made: a short document may become a long text."""
-        if self.long is None and texts.data.size >= LONG and texts.size >= LONG:
+        if self.long is None and texts.data.size >= LONG_WORK_BYTES and texts.size >= LONG_WORK_BYTES:
             self.long = texts
 
     def run(self, kernel: Any, *args: Any) -> Any:
@@ -91,13 +91,13 @@ class Workspace:
         if call is None:
             call = self.calls[kernel] = kernel.call(*args)
         if self.long is not None:
-            return patiently(_again, call, args, self.long)
+            return run_interruptible(_again, call, args, self.long)
         return call.again(*args)
 
     def hold(self, text: bytes) -> Documents:
         """`held` with a text of up to HELD bytes, the same arrays each time: no word of a frame changes."""
         size = len(text)
-        self._room[:size] = text
+        self._capacity[:size] = text
         self.one_stop[0] = size
         return self.held
 
@@ -105,45 +105,45 @@ class Workspace:
         """Documents first .. last - 1 where no one else can write to them, until the next copy. Room for a stretch
         is kept: first touches of new memory would take longer than copying."""
         if self._copied is None:
-            self._copied = np.empty(5 * COPIED, np.uint8)
+            self._copied = np.empty(5 * BYTES_PER_COPY, np.uint8)
         return docs.own(first, last, self._copied)
 
-    def give_fragments(self, room: int) -> None:
+    def grow_fragments(self, capacity: int) -> None:
         """Room for fragments and for where their ids end."""
-        self.starts, self.read_starts = _pair(room, np.int64)
-        self.stops, self.read_stops = _pair(room, np.int64)
-        self.tokens, self.read_tokens = _pair(room, np.int32)
-        self.ends = np.empty(room, np.int64)
+        self.starts, self.read_starts = _pair(capacity, np.int64)
+        self.stops, self.read_stops = _pair(capacity, np.int64)
+        self.tokens, self.read_tokens = _pair(capacity, np.int32)
+        self.ends = np.empty(capacity, np.int64)
 
-    def take_fragments(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    def detach_fragments(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
         """Where the first `count` fragments start and stop, and their tokens, for the caller. Many are not copied: the
         workspace has none any more."""
         starts, stops, tokens = self.read_starts[:count], self.read_stops[:count], self.read_tokens[:count]
-        if count < FEW:
+        if count < LEAST_DETACHED:
             return starts.copy(), stops.copy(), tokens.copy()
-        self.give_fragments(64)
+        self.grow_fragments(64)
         self.forget()
         return starts, stops, tokens
 
-    def give_ends(self, room: int) -> None:
+    def grow_ends(self, capacity: int) -> None:
         """Room for where the fragments of documents end."""
-        self.document_ends = np.empty(room, np.int64)
+        self.document_ends = np.empty(capacity, np.int64)
 
-    def give_ids(self, room: int, keep: int) -> None:
+    def grow_ids(self, capacity: int, keep: int) -> None:
         """Room for ids, of which the first `keep` are kept."""
-        ids = self.recycled.array(room)
+        ids = self.recycled.array(capacity)
         ids[self.passed : keep] = self.ids[self.passed : keep]
         self.ids = ids
 
-    def pass_over(self, count: int) -> None:
+    def discard_prefix(self, count: int) -> None:
         """No one looks at the first `count` ids any more. Where ids are only counted, they are no memory then."""
         if self.counting and count > self.passed:
             self.passed = self.recycled.drop(self.passed, count)
 
-    def take_ids(self, count: int) -> NDArray[np.int32]:
+    def detach_ids(self, count: int) -> NDArray[np.int32]:
         """The first `count` ids, for the caller: the workspace has none any more."""
         ids, self.ids = self.ids, np.empty(0, np.int32)
-        return self.recycled.taken(ids, count)
+        return self.recycled.detach(ids, count)
 
     def forget(self) -> None:
         """Let go of what kernels were called with: until now it kept texts and arrays alive that no one else has."""
@@ -156,7 +156,7 @@ class Workspace:
         self.special_work = partition.make_work(self.special_work.keys.size, size)
         self.generation += 1
 
-    def shrink(self, most: int) -> None:
+    def trim(self, most: int) -> None:
         """Let go of arrays of more than `most` elements, so that nothing of a long text stays. Two kinds stay: capacity
         for ids that was asked for as a bound, because most of its pages were never touched; and work, because its cache
         knows pieces."""
@@ -168,11 +168,11 @@ class Workspace:
             self.ids = np.empty(0, np.int32)
             self.recycled.forget()
         if self.starts.size > most:
-            self.give_fragments(64)
+            self.grow_fragments(64)
         if max(self.special_work.keys.size, self.special_work.long.size) > most:
             self.special_work = partition.make_work(64)
         if self.document_ends.size > most:
-            self.give_ends(1)
+            self.grow_ends(1)
 
 
 def weight_of(vocab: Vocab | Pipeline) -> int:

@@ -15,7 +15,7 @@ from jittok._jit import WouldCompile
 from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.auto_class import beside, class_of, own_steps
 from jittok.files.contents import exists, matching, parse_around, parse_json, read_file
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.pipeline import Pipeline
 
 __all__ = ["holds_ranks", "read_object", "read_pipeline"]

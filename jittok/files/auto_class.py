@@ -14,7 +14,7 @@ from typing import Any
 
 from jittok.errors import JittokError
 from jittok.files.contents import exists, parse_json, read_file
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 
 GENERAL = "TokenizersBackend"
 """The class that takes a tokenizer.json as it is, and reads no other file."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import InWords
-from jittok.pipeline.pipeline import fixed
+from jittok.pipeline.pipeline import read_only_array
 
 
 def checked_charsmap(data: bytes, bad: Callable[[object, str], Exception]) -> NDArray[np.uint8]:
@@ -23,7 +23,7 @@ def checked_charsmap(data: bytes, bad: Callable[[object, str], Exception]) -> ND
         raise bad(InWords("a trie that leads outside of the map"), "replacements that stand in it")
     if len(data) > 4 + size and data[-1]:
         raise bad(InWords("a replacement without its end"), "a NUL behind each")
-    return fixed(np.frombuffer(data, np.uint8), np.uint8)
+    return read_only_array(np.frombuffer(data, np.uint8), np.uint8)
 
 
 def _endless(units: NDArray[np.uint32], strings: int) -> bool:
@@ -31,8 +31,8 @@ def _endless(units: NDArray[np.uint32], strings: int) -> bool:
     own = np.arange(units.size, dtype=np.int64)
     offsets = (units >> 10 << ((units & 0x200) >> 6)).astype(np.int64)
     with_value = own[(units >> 8 & 1).astype(bool) & (units >> 31 == 0)]
-    places = with_value ^ offsets[with_value]
-    places = places[places < units.size]
-    values = units[places]
+    positions = with_value ^ offsets[with_value]
+    positions = positions[positions < units.size]
+    values = units[positions]
     leaves = values[values >> 31 == 1] & 0x7FFFFFFF
     return bool((leaves >= strings).any())

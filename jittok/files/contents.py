@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.files.scan import large_parts
 
 MOST_BYTES = 512 << 20
@@ -26,8 +26,8 @@ MOST_BYTES = 512 << 20
 
 
 class Held:
-    """Files of one folder, read before. `names`: patterns of all names that were searched for; those are there or not.
-    `complete` turns False when something else is wanted, which is then searched for on the disk."""
+    """Files of one folder, read before. `option_checks`: patterns of all names that were searched for; those are
+    there or not. `complete` turns False when something else is wanted, which is then searched for on the disk."""
 
     def __init__(self, folder: Path, names: Sequence[str], files: Mapping[str, bytes]) -> None:
         self.complete = True
@@ -94,8 +94,8 @@ def parse_json(file: str, content: bytes) -> Node:
 
 
 def parse_around(file: str, content: bytes) -> Node | None:
-    """The same of a tokenizer.json, with `scan.Texts` in place of its vocabulary and merges; None where these are not
-    told so, or a part of the file is not JSON."""
+    """The same of a tokenizer.json, with `scan.ScannedTexts` in place of its vocabulary and merges; None where these
+    are not told so, or a part of the file is not JSON."""
     parts = large_parts(content)
     if not parts:
         return None

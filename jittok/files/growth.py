@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from jittok.errors import InWords
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.pipeline.patterns import matches_empty
 from jittok.pipeline.steps import (
     Clusters,

@@ -7,7 +7,7 @@ files are refused.
 
 from __future__ import annotations
 
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.pipeline.patterns import matches_empty
 from jittok.pipeline.steps import (
     FIRST,
@@ -30,7 +30,7 @@ MAPS = (Map, Compose, Clusters, SpellBytes)
 def check_empty_texts(root: Node, normalize: tuple[Normalizer, ...], split: tuple[Splitter, ...]) -> None:
     """UnsupportedVocab where a step maps characters after the empty text was prepended or replaced."""
     for k, step in enumerate(normalize):
-        behind: tuple[Normalizer | Splitter, ...] = (*normalize[k + 1 :], *split)
+        after: tuple[Normalizer | Splitter, ...] = (*normalize[k + 1 :], *split)
         bad: tuple[type, ...]
         if step == Prepend(""):
             bad, what = (*MAPS, Strip), "the empty text is prepended"
@@ -38,7 +38,7 @@ def check_empty_texts(root: Node, normalize: tuple[Normalizer, ...], split: tupl
             bad, what = MAPS, "the empty text is replaced"
         else:
             continue
-        for later in behind:
+        for later in after:
             if isinstance(later, bad):
                 raise root.child("normalizer").unknown(
                     root.child("normalizer").value,

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, frozen
-from jittok.files.places import Node
-from jittok.files.scan import Texts
-from jittok.pipeline.pipeline import fixed, packed_texts
+from jittok.files.json_nodes import Node
+from jittok.files.scan import ScannedTexts
+from jittok.pipeline.pipeline import packed_texts, read_only_array
 from jittok.structures.bytes_table import (
     ABSENT,
     KEYS,
@@ -81,7 +81,7 @@ def resolve_merges(
 
     A line that begins with "#version" is passed over. Every part and what they make must be in the vocabulary.
     """
-    if isinstance(node.value, Texts):
+    if isinstance(node.value, ScannedTexts):
         columns = None if prefix else _looked_up(frozen(node.value.data, np.uint8), node.value.offsets, vocabulary)
         if columns is None:
             raise NotAtOnce
@@ -92,7 +92,11 @@ def resolve_merges(
             columns = _one_by_one(merges, vocabulary.ids, prefix, _Merge(node, first_line))
     left, right, merged = columns
     last = _last_of_equal(left.astype(np.int64) << 32 | right)
-    return fixed(left[last], np.int32), fixed(right[last], np.int32), fixed(merged[last], np.int32)
+    return (
+        read_only_array(left[last], np.int32),
+        read_only_array(right[last], np.int32),
+        read_only_array(merged[last], np.int32),
+    )
 
 
 def _at_once(merges: list[Any], vocabulary: Vocabulary) -> list[NDArray[np.int32]] | None:
@@ -145,7 +149,7 @@ def _are_pairs(merges: list[Any]) -> bool:
 
 
 def _one_by_one(
-    merges: list[Any], ids: dict[str, int] | KnownTexts, prefix: str, place: _Merge
+    merges: list[Any], ids: dict[str, int] | KnownTexts, prefix: str, location: _Merge
 ) -> list[NDArray[np.int32]]:
     """The columns of all merges. MalformedVocab for the first that is not as it should be."""
     if set(map(type, merges)) == {str}:
@@ -153,21 +157,21 @@ def _one_by_one(
         if "#version" in merges[0] or "\n#version" in "\n".join(merges):
             lines = [line for line in merges if not line.startswith("#version")]
         if not set(map(str.count, lines, repeat(" "))) <= {1}:
-            raise place.bad_line(merges)
-        place = place._replace(skipped=len(merges) - len(lines))  # they are before
+            raise location.bad_line(merges)
+        location = location._replace(skipped=len(merges) - len(lines))  # they are before
         parts = " ".join(lines).split(" ") if lines else []
         lefts, rights = parts[0::2], parts[1::2]
     else:
         for k, merge in enumerate(() if _are_pairs(merges) else merges):
             if type(merge) is not list or len(merge) != 2 or type(merge[0]) is not str or type(merge[1]) is not str:
-                raise place.at(k).bad(merge, "a pair of texts")
+                raise location.at(k).bad(merge, "a pair of texts")
         lefts, rights = [merge[0] for merge in merges], [merge[1] for merge in merges]
     whole = list(map(add, lefts, [text[len(prefix) :] for text in rights] if prefix else rights))
     columns = [list(map(ids.get, texts)) for texts in (lefts, rights, whole)]
     for texts, column in zip((lefts, rights, whole), columns, strict=True):
         if None in column:
             k = column.index(None)
-            raise place.at(k).bad(
+            raise location.at(k).bad(
                 f"{lefts[k]} {rights[k]}", f"parts and result in the vocabulary, which has no {texts[k]!r}"
             )
     return [np.array(column, np.int32) for column in columns]
@@ -192,7 +196,7 @@ class _Merge(NamedTuple):
 
     def at(self, k: int) -> Node:
         k += self.skipped
-        return Node(self.node.file, f"{self.node.place}[{k}] (line {k + self.first_line})", None)
+        return Node(self.node.file, f"{self.node.position}[{k}] (line {k + self.first_line})", None)
 
     def bad_line(self, merges: list[str]) -> Exception:
         for k, line in enumerate(merges):

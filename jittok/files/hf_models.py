@@ -13,35 +13,35 @@ from jittok._jit import frozen
 from jittok.errors import InWords
 from jittok.files.contents import not_json
 from jittok.files.hf_merges import KnownTexts, NotAtOnce, Vocabulary, distinct_bytes_table, resolve_merges
+from jittok.files.json_nodes import Node
 from jittok.files.numbers import all_as_read, as_read
-from jittok.files.places import Node
-from jittok.files.scan import Texts
+from jittok.files.scan import ScannedTexts
 from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Model, Unigram, WordPiece, Words
-from jittok.pipeline.pipeline import fixed, packed_texts
+from jittok.pipeline.pipeline import packed_texts, read_only_array
 
 MOST_TOKENS = 1 << 23
-ROOM = 1 << 16
+MOST_HOLES = 1 << 16
 """Ids may leave this many holes, and as many again as there are tokens."""
 
 
 def read_vocabulary(node: Node) -> Vocabulary:
     """Texts to ids of a JSON object. Holes are allowed, not far ones. Of texts with one id the first
     is the token's."""
-    if isinstance(node.value, Texts):
+    if isinstance(node.value, ScannedTexts):
         return _read_at_once(node.value)
     ids = node.of(dict)
     numbers = list(ids.values())
     if set(map(type, numbers)) - {int} or min(numbers, default=0) < 0:
         for text, number in ids.items():
             if type(number) is not int or number < 0:
-                raise Node(node.file, f"{node.place}[{text!r}]", None).bad(number, "an id, 0 or more")
+                raise Node(node.file, f"{node.position}[{text!r}]", None).bad(number, "an id, 0 or more")
     most = max(numbers, default=-1)
-    if most >= min(2 * len(numbers) + ROOM, MOST_TOKENS):
+    if most >= min(2 * len(numbers) + MOST_HOLES, MOST_TOKENS):
         raise node.bad(
-            InWords(f"the id {most} in a list of {len(numbers)} tokens"), f"ids below {2 * len(numbers) + ROOM}"
+            InWords(f"the id {most} in a list of {len(numbers)} tokens"), f"ids below {2 * len(numbers) + MOST_HOLES}"
         )
     if most + 1 == len(numbers) and numbers == list(range(len(numbers))):
-        return Vocabulary(ids, *packed_texts(ids), fixed([], np.int32))
+        return Vocabulary(ids, *packed_texts(ids), read_only_array([], np.int32))
     texts: list[str | None] = [None] * (most + 1)
     twins = []
     for text, number in ids.items():
@@ -50,10 +50,12 @@ def read_vocabulary(node: Node) -> Vocabulary:
         else:
             twins.append((text, number))
     holes = [number for number, text in enumerate(texts) if text is None]
-    return Vocabulary(ids, *packed_texts([text or "" for text in texts]), fixed(holes, np.int32), tuple(twins))
+    return Vocabulary(
+        ids, *packed_texts([text or "" for text in texts]), read_only_array(holes, np.int32), tuple(twins)
+    )
 
 
-def _read_at_once(found: Texts) -> Vocabulary:
+def _read_at_once(found: ScannedTexts) -> Vocabulary:
     """The same of a vocabulary that `scan` has read. NotAtOnce where an id or a text is not as it should be."""
     if found.numbers.dtype != np.int64:
         raise NotAtOnce
@@ -67,7 +69,7 @@ def _read_at_once(found: Texts) -> Vocabulary:
     table = distinct_bytes_table(frozen(data, np.uint8), frozen(offsets, np.int64))
     if table is None or numbers.size > MOST_TOKENS:
         raise NotAtOnce
-    return Vocabulary(KnownTexts(table, numbers.size), table.data, table.offsets, fixed([], np.int32))
+    return Vocabulary(KnownTexts(table, numbers.size), table.data, table.offsets, read_only_array([], np.int32))
 
 
 def _rows_in_order(
@@ -103,7 +105,7 @@ def _old_type(node: Node) -> str:
     if node.has("merges"):
         return "BPE"
     vocab = node.child("vocab").value
-    if isinstance(vocab, list) or (isinstance(vocab, Texts) and vocab.numbers.dtype == np.float64):
+    if isinstance(vocab, list) or (isinstance(vocab, ScannedTexts) and vocab.numbers.dtype == np.float64):
         return "Unigram"
     return "WordPiece" if node.has("max_input_chars_per_word") else "WordLevel"
 
@@ -125,18 +127,20 @@ def _bpe(node: Node, vocabulary: Vocabulary) -> Merges:
 
 def _unigram(node: Node, content: bytes) -> tuple[Vocabulary, Unigram]:
     found = node.child("vocab").value
-    if isinstance(found, Texts):
+    if isinstance(found, ScannedTexts):
         table = distinct_bytes_table(frozen(found.data, np.uint8), frozen(found.offsets, np.int64))
         unknown = NO_TOKEN if node.child("unk_id").value is None else node.count("unk_id")
         count = found.numbers.size
         if table is None or unknown >= count or count > MOST_TOKENS or found.numbers.dtype != np.float64:
             raise NotAtOnce
-        vocabulary = Vocabulary(KnownTexts(table, count), table.data, table.offsets, fixed([], np.int32))
-        return vocabulary, Unigram(fixed(found.numbers, np.float64), unknown, node.get("byte_fallback", bool, False))
+        vocabulary = Vocabulary(KnownTexts(table, count), table.data, table.offsets, read_only_array([], np.int32))
+        return vocabulary, Unigram(
+            read_only_array(found.numbers, np.float64), unknown, node.get("byte_fallback", bool, False)
+        )
     rows = node.child("vocab").of(list)
     for k, row in enumerate(rows):
         if type(row) is not list or len(row) != 2 or type(row[0]) is not str or type(row[1]) not in (int, float):
-            raise Node(node.file, f"{node.place}.vocab[{k}]", None).bad(row, "a text and its score")
+            raise Node(node.file, f"{node.position}.vocab[{k}]", None).bad(row, "a text and its score")
     if len(rows) > MOST_TOKENS:
         raise node.child("vocab").bad(InWords(f"{len(rows)} tokens"), f"at most {MOST_TOKENS}")
     scores = _scores(node, content, rows)
@@ -144,8 +148,8 @@ def _unigram(node: Node, content: bytes) -> tuple[Vocabulary, Unigram]:
     if unknown >= len(rows):
         raise node.child("unk_id").bad(unknown, f"an id below {len(rows)}")
     ids = {row[0]: k for k, row in enumerate(rows)}
-    vocabulary = Vocabulary(ids, *packed_texts([row[0] for row in rows]), fixed([], np.int32))
-    return vocabulary, Unigram(fixed(scores, np.float64), unknown, node.get("byte_fallback", bool, False))
+    vocabulary = Vocabulary(ids, *packed_texts([row[0] for row in rows]), read_only_array([], np.int32))
+    return vocabulary, Unigram(read_only_array(scores, np.float64), unknown, node.get("byte_fallback", bool, False))
 
 
 def _scores(node: Node, content: bytes, rows: list[list[Any]]) -> Any:
@@ -164,4 +168,4 @@ def _scores(node: Node, content: bytes, rows: list[list[Any]]) -> Any:
         with contextlib.suppress(OverflowError, ValueError):
             scores.extend(map(as_read, texts))
         k = len(scores)
-        raise Node(node.file, f"{node.place}.vocab[{k}]", None).bad(texts[k], "a finite score") from None
+        raise Node(node.file, f"{node.position}.vocab[{k}]", None).bad(texts[k], "a finite score") from None

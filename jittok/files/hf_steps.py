@@ -10,7 +10,7 @@ from typing import TypeVar, get_args
 from jittok.errors import InWords
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.growth import Growth
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.pipeline.known_patterns import GPT2
 from jittok.pipeline.patterns import PatternError, check_pattern
 from jittok.pipeline.steps import (
@@ -95,7 +95,7 @@ def _typed(node: Node, untyped: dict[str, tuple[str, ...]]) -> Node:
     if "type" not in node.of(dict):
         for kind, keys in untyped.items():
             if all(key in node.value for key in keys):
-                return Node(node.file, node.place, {"type": kind, **node.value})
+                return Node(node.file, node.position, {"type": kind, **node.value})
     return node
 
 

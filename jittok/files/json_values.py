@@ -7,9 +7,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U8, OutU8, helper, wide
+from jittok._jit import U8, OutU8, as_int64, helper
 from jittok._raw import window
-from jittok.structures.valid import is_malformed
+from jittok.structures.utf8_check import is_malformed
 
 BAD = -1
 """Something that these kernels do not know."""
@@ -32,7 +32,7 @@ def skip_blanks(data: U8, i: int, stop: int) -> int:
 
 
 @helper
-def behind(data: U8, i: int, mark: int) -> int:
+def after_mark(data: U8, i: int, mark: int) -> int:
     """Where something is after white space, a mark and white space; BAD if another is there, or i is BAD."""
     if i < 0:
         return BAD
@@ -90,7 +90,7 @@ def _hex(data: U8, i: int, stop: int) -> int:
         return BAD
     value = 0
     for k in range(4):
-        byte = wide(data[i + k])
+        byte = as_int64(data[i + k])
         if ZERO <= byte <= NINE:
             value = value << 4 | (byte - ZERO)
         elif 0x41 <= byte <= 0x46 or 0x61 <= byte <= 0x66:
@@ -118,7 +118,7 @@ def _read_escape(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[in
     """(after the escape, where what it stands for ends), of the escape whose letter is at i; (BAD, 0) for none."""
     if i >= stop:
         return BAD, 0
-    letter = wide(data[i])
+    letter = as_int64(data[i])
     if letter == LOWER_U:
         c = _hex(data, i + 1, stop)
         i += 5
@@ -158,7 +158,7 @@ def read_text(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[int, 
     i += 1
     begin, high = at, 0
     while i < stop:
-        byte = wide(data[i])
+        byte = as_int64(data[i])
         i += 1
         if byte == QUOTE:
             if high >= 0x80 and is_malformed(window(texts), begin, at):
@@ -178,7 +178,7 @@ def read_text(data: U8, i: int, stop: int, texts: OutU8, at: int) -> tuple[int, 
 
 
 @helper
-def behind_comma(data: U8, i: int, close: int) -> tuple[int, bool]:
+def after_comma(data: U8, i: int, close: int) -> tuple[int, bool]:
     """(where the next element begins, False), (after what holds them, True) if it is closed here, or (BAD, True)."""
     i = skip_blanks(data, i, data.size)
     if i < data.size and data[i] == COMMA:
@@ -192,7 +192,7 @@ def behind_comma(data: U8, i: int, close: int) -> tuple[int, bool]:
 def _digits(data: U8, i: int, stop: int, value: np.uint64) -> tuple[int, np.uint64]:
     """(after the digits at i, value with them)."""
     while i < stop and ZERO <= data[i] <= NINE:
-        value = value * np.uint64(10) + np.uint64(wide(data[i]) - ZERO)
+        value = value * np.uint64(10) + np.uint64(as_int64(data[i]) - ZERO)
         i += 1
     return i, value
 
@@ -225,7 +225,7 @@ def read_number(data: U8, i: int, stop: int, powers: F64) -> tuple[int, float]:
         i, power = _digits(data, i, min(stop, begin + 3), np.uint64(0))
         if i == begin:
             return BAD, 0.0
-        exponent += -wide(power) if below else wide(power)
+        exponent += -as_int64(power) if below else as_int64(power)
     number = float(whole)
     if (is_whole and negative and number == 0) or exponent < -MOST_POWER or exponent > MOST_POWER:
         return BAD, 0.0

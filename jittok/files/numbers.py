@@ -17,7 +17,7 @@ MOST_SIGNIFICAND = (1 << 64) - 1
 _POWERS = [float(f"1e{k}") for k in range(309)]
 
 
-LONGEST = 400
+LONGEST_NUMBER = 400
 _PLAIN = re.compile(r"(?:-?[0-9]{1,9}\.[0-9]{1,18},)*")
 _WHOLE = 19
 """Digits that an unsigned number of 64 bits holds in any case."""
@@ -31,8 +31,8 @@ def all_as_read(texts: list[str]) -> NDArray[np.float64]:
     digits = joined.replace(".", "").replace("-", "").split(",")[:-1]
     if max(map(len, digits), default=0) > _WHOLE:
         return np.array([*map(as_read, texts)], np.float64)
-    behind = np.fromiter(map(str.find, texts, repeat(".")), np.int64, len(texts))
-    decimals = np.fromiter(map(len, texts), np.int64, len(texts)) - behind - 1
+    after = np.fromiter(map(str.find, texts, repeat(".")), np.int64, len(texts))
+    decimals = np.fromiter(map(len, texts), np.int64, len(texts)) - after - 1
     numbers: NDArray[np.float64] = np.array([*map(int, digits)], np.uint64).astype(np.float64)
     numbers /= np.array(_POWERS)[decimals]
     numbers[[text.startswith("-") for text in texts]] *= -1
@@ -41,8 +41,8 @@ def all_as_read(texts: list[str]) -> NDArray[np.float64]:
 
 def as_read(text: str) -> float:
     """The double that serde_json makes of a number's text. Raises OverflowError for one that is too large or long."""
-    if len(text) > LONGEST:
-        raise OverflowError(text[:LONGEST])
+    if len(text) > LONGEST_NUMBER:
+        raise OverflowError(text[:LONGEST_NUMBER])
     mantissa, _, exponent_text = text.lower().partition("e")
     whole, _, fraction = mantissa.lstrip("-").partition(".")
     digits = whole + fraction

@@ -15,12 +15,12 @@ WIRE = {VARINT: "a varint", FIXED64: "8 bytes", BYTES: "a length and bytes", FIX
 class Message:
     """A message: bytes start .. stop - 1 of a file. `place` is its name."""
 
-    def __init__(self, file: str, place: str, data: bytes, start: int, stop: int) -> None:
-        self.file, self.place, self.data, self.start, self.stop = file, place, data, start, stop
+    def __init__(self, file: str, location: str, data: bytes, start: int, stop: int) -> None:
+        self.file, self.position, self.data, self.start, self.stop = file, location, data, start, stop
 
     def bad(self, at: int, found: object, expected: str) -> MalformedVocab:
         """The error of what is at byte `at`."""
-        return MalformedVocab(self.file, f"{self.place} (byte {at})", found, expected)
+        return MalformedVocab(self.file, f"{self.position} (byte {at})", found, expected)
 
     def fields(self) -> Iterator[tuple[int, int, int, int]]:
         """(number, wire type, value, place) of each field: of bytes the value is where they begin, and they end at the

@@ -13,11 +13,11 @@ import numpy as np
 
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.contents import parse_json
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
 from jittok.pipeline.models import NO_TOKEN, Ranks
 from jittok.pipeline.patterns import PatternError, check_pattern
-from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, fixed, packed
+from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, packed, read_only_array
 from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, JoinRawBetweenSpecial, Pattern
 
 MOST_RANKS = 1 << 22
@@ -121,14 +121,14 @@ def ranked(
         library="tiktoken",
         model_bytes=data,
         model_offsets=offsets,
-        holes=fixed(holes, np.int32),
+        holes=read_only_array(holes, np.int32),
         model=Ranks(first),
         split=(Cut(Pattern(pattern, engine=CRATE), REMOVED, invert=True),),
         decode=(JoinRaw(),),
         added_bytes=added,
         added_offsets=added_offsets,
-        added_ids=fixed([token for _, token in rows], np.int32),
-        added_flags=fixed([SPECIAL] * len(rows), np.uint8),
+        added_ids=read_only_array([token for _, token in rows], np.int32),
+        added_flags=read_only_array([SPECIAL] * len(rows), np.uint8),
         name=name,
     )
 
@@ -174,8 +174,8 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
         decode=(JoinRawBetweenSpecial(),),
         added_bytes=data,
         added_offsets=offsets,
-        added_ids=fixed(range(special_count), np.int32),
-        added_flags=fixed([SPECIAL | UNSEARCHED] * special_count, np.uint8),
+        added_ids=read_only_array(range(special_count), np.int32),
+        added_flags=read_only_array([SPECIAL | UNSEARCHED] * special_count, np.uint8),
         single=(*before, FIRST_TEXT),
         pair=(*before, FIRST_TEXT, SECOND_TEXT),
         bos_id=bos,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jittok.files.auto_class import beside, model_files, named_tokens
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.pipeline.models import NO_TOKEN
 from jittok.pipeline.pipeline import Pipeline
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jittok.errors import InWords, MalformedVocab
 from jittok.pipeline.models import Longest
-from jittok.pipeline.pipeline import Pipeline, fixed, packed
+from jittok.pipeline.pipeline import Pipeline, packed, read_only_array
 from jittok.pipeline.steps import JoinRaw
 
 MOST_ID = 1 << 20
@@ -57,7 +57,7 @@ def _read(file: str, content: bytes) -> Pipeline:
         library="RWKV World",
         model_bytes=data,
         model_offsets=offsets,
-        holes=fixed([token for token, text in enumerate(rows) if not text], np.int32),
+        holes=read_only_array([token for token, text in enumerate(rows) if not text], np.int32),
         model=Longest(),
         decode=(JoinRaw(),),
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import JIT, U8, OutF64, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import JIT, U8, OutF64, OutI64, OutU8, as_int64, frozen, helper, kernel
 from jittok.files.json_values import (
     BAD,
     CLOSE,
@@ -28,8 +28,8 @@ from jittok.files.json_values import (
     QUOTE,
     SPACE,
     ZERO,
-    behind,
-    behind_comma,
+    after_comma,
+    after_mark,
     read_number,
     read_text,
     skip_blanks,
@@ -37,7 +37,7 @@ from jittok.files.json_values import (
     skip_value,
 )  # fmt: skip
 
-LEAST = 1 << 16
+LEAST_BYTES = 1 << 16
 """Bytes of a file from which on this is worth it."""
 MOST_ID_DIGITS = 9
 _POWERS = frozen([float(f"1e{k}") for k in range(MOST_POWER + 1)], np.float64)
@@ -47,7 +47,7 @@ _VERSION = tuple(b"#version")
 _MODEL = frozen(np.frombuffer(b"model", np.uint8), np.uint8)
 
 
-class Texts(NamedTuple):
+class ScannedTexts(NamedTuple):
     """Texts one after the other, and the number beside each: ids, or scores. No numbers for merges, whose left and
     right parts are in turns."""
 
@@ -58,10 +58,10 @@ class Texts(NamedTuple):
 
 def worth_it(content: bytes) -> bool:
     """Whether a file is large enough, and kernels run."""
-    return JIT and len(content) >= LEAST
+    return JIT and len(content) >= LEAST_BYTES
 
 
-def large_parts(content: bytes) -> dict[str, tuple[int, int, Texts]]:
+def large_parts(content: bytes) -> dict[str, tuple[int, int, ScannedTexts]]:
     """Parts of "model" -> where each is in the file and what it says. Those that are not known are left out."""
     data = frozen(np.frombuffer(content, np.uint8), np.uint8)
     model = find_member(data, 0, _MODEL, 0, 0)
@@ -75,7 +75,7 @@ def large_parts(content: bytes) -> dict[str, tuple[int, int, Texts]]:
     return parts
 
 
-def _texts_of(data: U8, start: int, name: str) -> tuple[int, Texts] | None:
+def _texts_of(data: U8, start: int, name: str) -> tuple[int, ScannedTexts] | None:
     """(where it ends, what it says) of one part; None where it is not as these kernels know it."""
     size = data.size - start
     texts, ends = np.empty(size, np.uint8), np.empty(size // 2 + 2, np.int64)  # pages that are not used cost nothing
@@ -92,7 +92,9 @@ def _texts_of(data: U8, start: int, name: str) -> tuple[int, Texts] | None:
         return None
     stop, ends[0] = int(ends[0]), 0
     rows = ends[: count + 1].copy()
-    return stop, Texts(frozen(texts[: rows[-1]].copy(), np.uint8), frozen(rows, np.int64), numbers[:count].copy())
+    return stop, ScannedTexts(
+        frozen(texts[: rows[-1]].copy(), np.uint8), frozen(rows, np.int64), numbers[:count].copy()
+    )
 
 
 @kernel
@@ -117,7 +119,7 @@ def find_member(data: U8, start: int, key: U8, known: int, known_stop: int) -> i
         if same:
             for k in range(key.size):
                 same = same and data[begin + k] == key[k]
-        begin = behind(data, i, COLON)
+        begin = after_mark(data, i, COLON)
         if begin < 0:
             return BAD
         if same and begin < stop:
@@ -141,12 +143,12 @@ def read_ids(data: U8, start: int, texts: OutU8, ends: OutI64, numbers: OutI64) 
     i = skip_blanks(data, start + 1, stop)
     while not closed:
         i, at = read_text(data, i, stop, texts, at)
-        i = behind(data, i, COLON)
+        i = after_mark(data, i, COLON)
         if i < 0:
             return BAD
         value, begin = 0, i
         while i < stop and ZERO <= data[i] <= NINE:
-            value = 10 * value + (wide(data[i]) - ZERO)
+            value = 10 * value + (as_int64(data[i]) - ZERO)
             i += 1
             if i - begin > MOST_ID_DIGITS:
                 return BAD
@@ -154,7 +156,7 @@ def read_ids(data: U8, start: int, texts: OutU8, ends: OutI64, numbers: OutI64) 
             return BAD
         count += 1
         ends[count], numbers[count - 1] = at, value
-        i, closed = behind_comma(data, i, CLOSE)
+        i, closed = after_comma(data, i, CLOSE)
         if i < 0:
             return BAD
     ends[0] = i
@@ -174,10 +176,10 @@ def read_merges(data: U8, start: int, texts: OutU8, ends: OutI64) -> int:
     pairs = i < stop and data[i] == OPEN_LIST
     while not closed:
         if pairs:
-            i, at = read_text(data, behind(data, i, OPEN_LIST), stop, texts, at)
+            i, at = read_text(data, after_mark(data, i, OPEN_LIST), stop, texts, at)
             cut = at
-            i, at = read_text(data, behind(data, i, COMMA), stop, texts, at)
-            i = behind(data, i, CLOSE_LIST)
+            i, at = read_text(data, after_mark(data, i, COMMA), stop, texts, at)
+            i = after_mark(data, i, CLOSE_LIST)
             if i < 0:
                 return BAD
         else:
@@ -198,7 +200,7 @@ def read_merges(data: U8, start: int, texts: OutU8, ends: OutI64) -> int:
             at -= 1
         ends[count + 1], ends[count + 2] = cut, at
         count += 2
-        i, closed = behind_comma(data, i, CLOSE_LIST)
+        i, closed = after_comma(data, i, CLOSE_LIST)
         if i < 0:
             return BAD
     ends[0] = i
@@ -228,14 +230,14 @@ def read_scores(data: U8, start: int, powers: F64, texts: OutU8, ends: OutI64, n
         return BAD
     i = skip_blanks(data, start + 1, stop)
     while not closed:
-        i, at = read_text(data, behind(data, i, OPEN_LIST), stop, texts, at)
-        i, number = read_number(data, behind(data, i, COMMA), stop, powers)
-        i = behind(data, i, CLOSE_LIST)
+        i, at = read_text(data, after_mark(data, i, OPEN_LIST), stop, texts, at)
+        i, number = read_number(data, after_mark(data, i, COMMA), stop, powers)
+        i = after_mark(data, i, CLOSE_LIST)
         if i < 0:
             return BAD
         count += 1
         ends[count], numbers[count - 1] = at, number
-        i, closed = behind_comma(data, i, CLOSE_LIST)
+        i, closed = after_comma(data, i, CLOSE_LIST)
         if i < 0:
             return BAD
     ends[0] = i

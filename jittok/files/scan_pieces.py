@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import JIT, U8, OutI64, OutU8, OutU32, WouldCompile, frozen, kernel, wide
+from jittok._jit import JIT, U8, OutI64, OutU8, OutU32, WouldCompile, as_int64, frozen, kernel
 from jittok.pipeline.models import BYTE, NORMAL
 
-LEAST = 1 << 14
+LEAST_BYTES = 1 << 14
 """Bytes of a file from which on this is worth it."""
 LEAST_PIECE = 5
 """Bytes that a piece takes: a tag and a size for it and for its text, and one of text."""
@@ -26,7 +26,7 @@ NO_NUMBER = 0x7F800000
 """The exponent of infinities and of what is no number."""
 
 
-class Pieces(NamedTuple):
+class ScannedPieces(NamedTuple):
     """Pieces that are at the beginning of a file."""
 
     stop: int  # the byte after them
@@ -35,22 +35,22 @@ class Pieces(NamedTuple):
     scores: list[float]
 
 
-def first_pieces(content: bytes) -> Pieces:
+def first_pieces(content: bytes) -> ScannedPieces:
     """The pieces of a model up to the first that is not written as usual; none of a small file."""
-    if not JIT or len(content) < LEAST:
-        return Pieces(0, [], [], [])
-    room = len(content) // LEAST_PIECE + 1  # pages that are not used cost nothing
-    starts, stops = np.empty(room, np.int64), np.empty(room, np.int64)
-    types, scores = np.empty(room, np.uint8), np.empty(room, np.uint32)
+    if not JIT or len(content) < LEAST_BYTES:
+        return ScannedPieces(0, [], [], [])
+    capacity = len(content) // LEAST_PIECE + 1  # pages that are not used cost nothing
+    starts, stops = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    types, scores = np.empty(capacity, np.uint8), np.empty(capacity, np.uint32)
     end = np.zeros(1, np.int64)
     try:
         count = read_pieces(frozen(np.frombuffer(content, np.uint8), np.uint8), starts, stops, types, scores, end)
     except WouldCompile:
-        return Pieces(0, [], [], [])
+        return ScannedPieces(0, [], [], [])
     texts = [content[i:j] for i, j in zip(starts[:count].tolist(), stops[:count].tolist(), strict=True)]
     if not _all_utf8(texts):
-        return Pieces(0, [], [], [])
-    return Pieces(int(end[0]), texts, types[:count].tolist(), _floats(scores[:count]))
+        return ScannedPieces(0, [], [], [])
+    return ScannedPieces(int(end[0]), texts, types[:count].tolist(), _floats(scores[:count]))
 
 
 def _floats(bits: NDArray[np.uint32]) -> list[float]:
@@ -75,27 +75,32 @@ def read_pieces(data: U8, starts: OutI64, stops: OutI64, types: OutU8, scores: O
     """
     count, at = 0, 0
     while at + 1 < data.size and data[at] == PIECE and data[at + 1] < MORE:
-        i, stop = at + 2, at + 2 + wide(data[at + 1])
+        i, stop = at + 2, at + 2 + as_int64(data[at + 1])
         if stop > data.size:
             break
-        begin, behind, score, kind = i, i, 0, NORMAL
+        begin, after, score, kind = i, i, 0, NORMAL
         known = True
         while known and i < stop:
-            tag = wide(data[i])
+            tag = as_int64(data[i])
             if tag == TEXT and i + 1 < stop and data[i + 1] < MORE:
-                begin, behind = i + 2, i + 2 + wide(data[i + 1])
-                i, known = behind, behind <= stop
+                begin, after = i + 2, i + 2 + as_int64(data[i + 1])
+                i, known = after, after <= stop
             elif tag == SCORE and i + 5 <= stop:
-                score = wide(data[i + 1]) | wide(data[i + 2]) << 8 | wide(data[i + 3]) << 16 | wide(data[i + 4]) << 24
+                score = (
+                    as_int64(data[i + 1])
+                    | as_int64(data[i + 2]) << 8
+                    | as_int64(data[i + 3]) << 16
+                    | as_int64(data[i + 4]) << 24
+                )
                 i, known = i + 5, score & NO_NUMBER != NO_NUMBER
             elif tag == KIND and i + 1 < stop:
-                kind = wide(data[i + 1])
+                kind = as_int64(data[i + 1])
                 i, known = i + 2, NORMAL <= kind <= BYTE
             else:
                 known = False
-        if not known or begin == behind:
+        if not known or begin == after:
             break
-        starts[count], stops[count], types[count], scores[count] = begin, behind, kind, score
+        starts[count], stops[count], types[count], scores[count] = begin, after, kind, score
         count, at = count + 1, stop
     end[0] = at
     return count

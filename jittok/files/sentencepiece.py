@@ -13,7 +13,7 @@ from jittok.files.charsmap import checked_charsmap
 from jittok.files.protobuf import BYTES, FIXED32, VARINT, Message, single
 from jittok.files.scan_pieces import first_pieces
 from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, UNUSED, Pieces
-from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, fixed, packed
+from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, packed, read_only_array
 from jittok.pipeline.steps import JoinPieces, Squeeze
 
 MOST_PIECES = 1 << 22
@@ -99,7 +99,7 @@ def read_sentencepiece(
     data, offsets = packed(texts)
     unknown = types.index(UNKNOWN)
     squeeze, prefix = bool(normalizer["remove_extra_whitespaces"]), bool(normalizer["add_dummy_prefix"])
-    charsmap = fixed([], np.uint8)
+    charsmap = read_only_array([], np.uint8)
     if normalizer["precompiled_charsmap"]:
         charsmap = checked_charsmap(
             normalizer["precompiled_charsmap"],
@@ -111,9 +111,10 @@ def read_sentencepiece(
         library="sentencepiece",
         model_bytes=data,
         model_offsets=offsets,
-        holes=fixed([], np.int32),
+        holes=read_only_array([], np.int32),
         model=Pieces(
-            KINDS[kind - 1], fixed(types, np.uint8), fixed(scores, np.float32), unknown, bool(trainer["byte_fallback"])
+            KINDS[kind - 1], read_only_array(types, np.uint8), read_only_array(scores, np.float32), unknown,
+            bool(trainer["byte_fallback"])
         ),
         normalize=(
             Squeeze(
@@ -156,12 +157,12 @@ def _piece(message: Message) -> tuple[bytes, int, float]:
 
 
 def _spec(
-    file: str, place: str, content: bytes, spans: list[tuple[int, int]], known: dict[int, tuple[str, int, Any]]
+    file: str, location: str, content: bytes, spans: list[tuple[int, int]], known: dict[int, tuple[str, int, Any]]
 ) -> dict[str, Any]:
     """The values of a specification; of a field that comes twice the last."""
     values = {name: default for name, _, default in known.values()}
     for start, stop in spans:
-        message = Message(file, place, content, start, stop)
+        message = Message(file, location, content, start, stop)
         for number, wire, value, end in message.fields():
             if number not in known:
                 continue

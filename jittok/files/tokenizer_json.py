@@ -12,7 +12,7 @@ from jittok.files.hf_empty import check_empty_texts, without_empty
 from jittok.files.hf_merges import KnownTexts, Vocabulary
 from jittok.files.hf_models import read_model
 from jittok.files.hf_steps import decoders, flat, normalizers, splitters
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.pipeline.models import NO_TOKEN, Model
 from jittok.pipeline.pipeline import (
     FIRST_TEXT,
@@ -26,8 +26,8 @@ from jittok.pipeline.pipeline import (
     UNSEARCHED,
     AddedToken,
     Pipeline,
-    fixed,
     packed,
+    read_only_array,
 )  # fmt: skip
 from jittok.pipeline.steps import Spaced
 
@@ -87,8 +87,8 @@ def make_pipeline(
         model=model,
         added_bytes=data,
         added_offsets=offsets,
-        added_ids=fixed([token.id for token in added], np.int32),
-        added_flags=fixed(flags, np.uint8),
+        added_ids=read_only_array([token.id for token in added], np.int32),
+        added_flags=read_only_array(flags, np.uint8),
         unk_id=max(getattr(model, "unknown", NO_TOKEN), NO_TOKEN),
         **parts,
     )

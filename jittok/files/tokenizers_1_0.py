@@ -11,7 +11,7 @@ from typing import Any
 
 from jittok.errors import InWords
 from jittok.files.hf_steps import flat
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 
 VERSION = "2.0"
 MARKS = "MetaspaceNormalizer"
@@ -40,7 +40,7 @@ def as_before(root: Node) -> Node:
         "normalizer": {"type": "Sequence", "normalizers": normalizers} if normalizers else None,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": splitters} if splitters else None,
     }  # fmt: skip
-    return Node(root.file, root.place, made)
+    return Node(root.file, root.position, made)
 
 
 def check_ids(root: Node, ids: Mapping[bytes, int]) -> None:
@@ -71,7 +71,7 @@ def _marks(root: Node, normalizers: list[Any], splitters: list[Any]) -> tuple[li
     node = root.child("normalizer")
     if kinds.index(MARKS) != len(kinds) - 1:
         raise node.unknown(kinds, f"{MARKS} at the end")
-    marks = Node(node.file, f"{node.place}[{len(kinds) - 1}]", normalizers[-1])
+    marks = Node(node.file, f"{node.position}[{len(kinds) - 1}]", normalizers[-1])
     mark, scheme = marks.get("replacement", str), marks.one_of("prepend", ("always", "first", "never"))
     cut = {"type": "Split", "pattern": {"String": mark}, "behavior": "MergedWithNext", "invert": False}
     is_cut = splitters[:1] == [cut]

@@ -11,7 +11,7 @@ from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.auto_class import beside as read_beside
 from jittok.files.auto_class import class_of
 from jittok.files.contents import parse_json, read_file
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.files.roles import with_roles
 from jittok.files.tiktoken_encodings import LANGUAGES
 from jittok.files.tokenizer_json import pipeline_of
@@ -65,46 +65,46 @@ def read_vocab_txt(path: Path) -> Pipeline:
         ids[line.rstrip(WHITE)] = number  # of equal lines the last
     if not ids:
         raise MalformedVocab(str(path), "line 1", InWords("no token"), "one in each line")
-    beside = _Beside(path.parent, OF_VOCAB_TXT)
-    lowercase = beside.flag("do_lower_case", True)
+    siblings = _Beside(path.parent, OF_VOCAB_TXT)
+    lowercase = siblings.flag("do_lower_case", True)
     model = {
-        "type": "WordPiece", "vocab": ids, "unk_token": beside.text("unk_token"), "continuing_subword_prefix": "##",
+        "type": "WordPiece", "vocab": ids, "unk_token": siblings.text("unk_token"), "continuing_subword_prefix": "##",
         "max_input_chars_per_word": 100,
     }  # fmt: skip
-    added = beside.added(ids)
+    added = siblings.added(ids)
     numbers = _numbers(ids, added)
     cls, sep = (
-        _id_of(path, beside.text(name), numbers) if beside.special(name) is not None else ["None", default]
+        _id_of(path, siblings.text(name), numbers) if siblings.special(name) is not None else ["None", default]
         for name, default in (("cls_token", 2), ("sep_token", 3))  # what the class takes for a null
     )
     if cls[0] == sep[0]:
         cls = sep  # the class knows ids by their texts
-    accents = beside.config.get("strip_accents")
+    accents = siblings.config.get("strip_accents")
     root = {
         "added_tokens": added,
         "normalizer": {
             "type": "BertNormalizer", "clean_text": True, "lowercase": lowercase,
-            "handle_chinese_chars": beside.flag("tokenize_chinese_chars", True), "strip_accents": accents,
+            "handle_chinese_chars": siblings.flag("tokenize_chinese_chars", True), "strip_accents": accents,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": {"type": "BertProcessing", "cls": cls, "sep": sep},
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": model,
     }  # fmt: skip
-    return _made(path, root, "vocab.txt", beside)
+    return _made(path, root, "vocab.txt", siblings)
 
 
 def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
     """The Pipeline of a vocab.json and the merges.txt beside it."""
-    beside = _Beside(folder, OF_VOCAB_JSON)
+    siblings = _Beside(folder, OF_VOCAB_JSON)
     whole = parse_json(str(vocab), read_file(vocab))
     ids = whole.of(dict)
     if {*map(type, ids.values())} - {int}:
         ids = {text: whole.count(text) for text in ids}
-    name = beside.name
-    added = beside.added(ids)
+    name = siblings.name
+    added = siblings.added(ids)
     numbers = _numbers(ids, added)
-    byte_level: dict[str, Any] = {"type": "ByteLevel", "add_prefix_space": beside.flag("add_prefix_space", False)}
+    byte_level: dict[str, Any] = {"type": "ByteLevel", "add_prefix_space": siblings.flag("add_prefix_space", False)}
     root: dict[str, Any] = {
         "added_tokens": added,
         "pre_tokenizer": byte_level,
@@ -120,52 +120,52 @@ def read_vocab_json(folder: Path, vocab: Path, merges: Path) -> Pipeline:
             "type": "Sequence",
             "pretokenizers": [split, {**byte_level, "add_prefix_space": False}],
         }
-        root["model"] |= {"end_of_word_suffix": "</w>", "unk_token": beside.text("unk_token")}
+        root["model"] |= {"end_of_word_suffix": "</w>", "unk_token": siblings.text("unk_token")}
     if name in ("CLIPTokenizer", "RobertaTokenizer"):
         parts = ("bos_token", "eos_token") if name == "CLIPTokenizer" else ("cls_token", "sep_token")
-        cls, sep = (_id_of(vocab, beside.text(part), numbers) for part in parts)
+        cls, sep = (_id_of(vocab, siblings.text(part), numbers) for part in parts)
         flags = {"trim_offsets": True, "add_prefix_space": False}  # of offsets, which are jittok's own
         root["post_processor"] = {"type": "RobertaProcessing", "cls": cls, "sep": sep, **flags}
     if name == "GPT2Tokenizer":
         before, after = (
-            [_id_of(vocab, beside.text(f"{end}_token"), numbers)]
-            if beside.flag(f"add_{end}_token", False) and beside.special(f"{end}_token") is not None
+            [_id_of(vocab, siblings.text(f"{end}_token"), numbers)]
+            if siblings.flag(f"add_{end}_token", False) and siblings.special(f"{end}_token") is not None
             else []
             for end in ("bos", "eos")
         )
         if before or after:
             root["post_processor"] = _around(before, after, each=True)
     if name == "WhisperTokenizer":
-        end = _id_of(vocab, beside.text("eos_token"), numbers)
-        root["post_processor"] = _around(_before_a_transcript(vocab, beside, numbers), [end])
-    made = _made(vocab, root, "vocab.json+merges.txt", beside, str(merges))
+        end = _id_of(vocab, siblings.text("eos_token"), numbers)
+        root["post_processor"] = _around(_before_a_transcript(vocab, siblings, numbers), [end])
+    made = _made(vocab, root, "vocab.json+merges.txt", siblings, str(merges))
     if name == "CLIPTokenizer":
         return made._replace(decode=(JoinBytes(), ReplaceEach(Pattern("</w>", literal=True), " "), Trim()))
     return made
 
 
-def _before_a_transcript(path: Path, beside: _Beside, numbers: dict[str, Any]) -> list[Any]:
+def _before_a_transcript(path: Path, siblings: _Beside, numbers: dict[str, Any]) -> list[Any]:
     """What is before a text of Whisper: for a token that is missing the unknown token does."""
 
     def found(text: str) -> list[Any]:
-        return _id_of(path, text if text in numbers else beside.text("unk_token"), numbers)
+        return _id_of(path, text if text in numbers else siblings.text("unk_token"), numbers)
 
     start = found("<|startoftranscript|>")
-    out, said = [start], beside.node.get("language", str, None)
+    out, said = [start], siblings.node.get("language", str, None)
     if said is not None:
         if said.lower() not in LANGUAGES:
-            raise beside.node.child("language").unknown(said, f"one of {', '.join(LANGUAGES)}")
+            raise siblings.node.child("language").unknown(said, f"one of {', '.join(LANGUAGES)}")
         number = start[1] + 1 + LANGUAGES.index(said.lower())  # whatever token that is
         texts = {token: text for text, token in numbers.items()}
         if number not in texts:
-            raise beside.node.child("language").bad(said, f"a token of the id {number}")
+            raise siblings.node.child("language").bad(said, f"a token of the id {number}")
         out.append([texts[number], number])
-    task = beside.node.get("task", str, None)
+    task = siblings.node.get("task", str, None)
     if task is not None:
         if task not in TASKS:
-            raise beside.node.child("task").unknown(task, f"one of {', '.join(TASKS)}")
+            raise siblings.node.child("task").unknown(task, f"one of {', '.join(TASKS)}")
         out.append(found(f"<|{task}|>"))
-    return out if beside.flag("predict_timestamps", False) else [*out, found("<|notimestamps|>")]
+    return out if siblings.flag("predict_timestamps", False) else [*out, found("<|notimestamps|>")]
 
 
 def _around(before: list[list[Any]], after: list[list[Any]], each: bool = False) -> dict[str, Any]:
@@ -211,11 +211,11 @@ def _numbers(ids: dict[str, Any], added: list[dict[str, Any]]) -> dict[str, Any]
     return {**ids, **dict(zip(new, range(len(ids), len(ids) + len(new)), strict=True))}
 
 
-def _made(path: Path, root: dict[str, Any], kind: str, beside: _Beside, merges: str = "") -> Pipeline:
+def _made(path: Path, root: dict[str, Any], kind: str, siblings: _Beside, merges: str = "") -> Pipeline:
     file = merges or str(path)
-    made = pipeline_of(Node(file, "", root), b"", beside.notes)
+    made = pipeline_of(Node(file, "", root), b"", siblings.notes)
     made = made._replace(source=str(path), format=kind, library="transformers")
-    return with_roles(made, path.parent, beside.name)
+    return with_roles(made, path.parent, siblings.name)
 
 
 def _names_a_token(key: str) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import InWords, MalformedArray
-from jittok.inputs.texts import PART_BYTES, Documents, fixed
+from jittok.inputs.texts import PART_BYTES, Documents, read_only_array
 from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, own, proven
 
 Rows = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
@@ -57,7 +57,9 @@ def _rejoined(parts: list[Documents]) -> Documents:
     starts = np.concatenate([part.starts + shift for part, shift in zip(parts, shifts, strict=True)])
     stops = np.concatenate([part.stops + shift for part, shift in zip(parts, shifts, strict=True)])
     data = np.concatenate([part.data for part in parts])
-    return Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64))
+    return Documents(
+        read_only_array(data, np.uint8), read_only_array(starts, np.int64), read_only_array(stops, np.int64)
+    )
 
 
 def _parts_of(array: Any) -> Iterator[Documents]:
@@ -82,7 +84,12 @@ def _parts_of(array: Any) -> Iterator[Documents]:
 
 def _documents_of(rows: Rows) -> Documents:
     data, starts, stops = rows
-    return Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64), theirs=True)
+    return Documents(
+        read_only_array(data, np.uint8),
+        read_only_array(starts, np.int64),
+        read_only_array(stops, np.int64),
+        theirs=True,
+    )
 
 
 def rows_of(array: Any) -> Rows:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from jittok._raw.objects import bytes_in_place, can_read_in_place, joined_texts, memory_at, texts_in_place
 from jittok.fragments import PAD
 from jittok.inputs.arrow import of_arrow
-from jittok.inputs.texts import PADDING, PART_BYTES, Documents, fixed, to_bytes
+from jittok.inputs.texts import PADDING, PART_BYTES, Documents, read_only_array, to_bytes
 from jittok.rows import Ragged
 from jittok.rows.checks import is_held, proven
 
@@ -29,7 +29,7 @@ BLOCK = 512
 
 BLOCK_IN_PLACE = 64
 """Texts fetched from an iterator at once, where they need not be joined."""
-SHORT = 250
+SHORT_TEXT_BYTES = 250
 """Texts of fewer bytes on average are joined: kernels read short texts faster where they are one after the other."""
 LONGEST_UNPADDED = 1 << 16
 """A longer text gets a copy with bytes after it if none can be read there; kernels copy the end of a shorter one."""
@@ -117,7 +117,7 @@ def _of_objects(
     if not in_place or not can_read_in_place():
         one = texts[0] if in_place and isinstance(texts, list | tuple) and len(texts) == 1 else None
         if type(one) is bytes and len(one) > LONGEST_UNPADDED:  # joining it would copy it
-            ends = fixed([0, len(one)], np.int64)
+            ends = read_only_array([0, len(one)], np.int64)
             yield Documents(np.frombuffer(one, np.uint8), ends[:1], ends[1:])
         else:
             yield from _of_iterable(texts, replace, nulls)
@@ -165,33 +165,34 @@ def _of_iterable(texts: Iterable[Any], replace: bool, nulls: bool = False, first
 
 
 def _parts_in_place(
-    kept: tuple[Any, ...], places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int, wide: int
+    kept: tuple[Any, ...], addresses: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int, wide: int
 ) -> Iterator[Documents]:
-    """Texts where they are, in parts. `places`, `sizes`: see `texts_in_place`; number: the first one's, for errors."""
+    """Texts where they are, in parts. `addresses`, `sizes`: see `texts_in_place`; number: the first one's, for
+    errors."""
     weights = np.where(sizes < 0, -2 * sizes, sizes)  # most scripts have two bytes a character or three
     ends, cuts = np.cumsum(weights), {0, len(kept)}
     widths = None
-    rows = np.flatnonzero((sizes < 0) & (weights <= LONGEST_TOGETHER)) if wide else places[:0]
+    rows = np.flatnonzero((sizes < 0) & (weights <= LONGEST_TOGETHER)) if wide else addresses[:0]
     if rows.size and int(weights[rows].sum()) >= wide:
         from jittok._raw.wide_texts import wide_texts
 
-        widths = wide_texts(kept, rows, places)
+        widths = wide_texts(kept, rows, addresses)
         sizes = np.where(widths > 0, (-1 - sizes) * widths, sizes)
     cuts.update(np.searchsorted(ends, np.arange(PART_BYTES, int(ends[-1]), PART_BYTES), "right").tolist())
     for alone in np.flatnonzero(weights > LONGEST_TOGETHER).tolist():
         cuts.update((alone, alone + 1))
     for first, last in pairwise(sorted(cuts)):
         its = None if widths is None or not widths[first:last].any() else widths[first:last]
-        yield _part_in_place(kept, first, places[first:last], sizes[first:last], replace, number + first, its)
+        yield _part_in_place(kept, first, addresses[first:last], sizes[first:last], replace, number + first, its)
 
 
 def _part_in_place(
-    kept: tuple[Any, ...], first: int, places: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool, number: int,
-    widths: NDArray[np.uint8] | None,
+    kept: tuple[Any, ...], first: int, addresses: NDArray[np.int64], sizes: NDArray[np.int64], replace: bool,
+    number: int, widths: NDArray[np.uint8] | None,
 ) -> Documents:  # fmt: skip
     """One part; what cannot be read where it is gets a bytes object of its own."""
     global _encoded  # noqa: PLW0603  threads may miss each other's sums: they are a guess
-    cramped = (sizes > LONGEST_UNPADDED) & ((places + sizes - 1) % PAGE + PAD >= PAGE)
+    cramped = (sizes > LONGEST_UNPADDED) & ((addresses + sizes - 1) % PAGE + PAD >= PAGE)
     if widths is not None:
         cramped &= widths == 0
     moved = np.flatnonzero((sizes < 0) | cramped)
@@ -203,15 +204,17 @@ def _part_in_place(
             made.append(text + PADDING if len(text) > LONGEST_UNPADDED else text)
             sizes[k] = len(text)
         kept = (kept, *made)
-        places[moved] = bytes_in_place(made)
-    if widths is None and int(sizes.sum()) < SHORT * sizes.size:
+        addresses[moved] = bytes_in_place(made)
+    if widths is None and int(sizes.sum()) < SHORT_TEXT_BYTES * sizes.size:
         ends = np.append(0, np.cumsum(sizes))
         ends.flags.writeable = False
-        return Documents(fixed(joined_texts(places, sizes, PAD), np.uint8), ends[:-1], ends[1:])
-    front = int(places.argmin())
-    data = memory_at(int(places[front]), max(int(sizes[front]), 1))  # a byte of 0 is after each
-    starts = places - places[front]
-    return Documents(data, fixed(starts, np.int64), fixed(starts + sizes, np.int64), kept, widths=widths)
+        return Documents(read_only_array(joined_texts(addresses, sizes, PAD), np.uint8), ends[:-1], ends[1:])
+    front = int(addresses.argmin())
+    data = memory_at(int(addresses[front]), max(int(sizes[front]), 1))  # a byte of 0 is after each
+    starts = addresses - addresses[front]
+    return Documents(
+        data, read_only_array(starts, np.int64), read_only_array(starts + sizes, np.int64), kept, widths=widths
+    )
 
 
 def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:
@@ -255,7 +258,12 @@ def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool, wide: int) -> 
         data = flat.view(np.uint8) if width else np.zeros(0, np.uint8)
         stops = starts + np.char.str_len(flat)
         proven(starts, stops, data.size, "a NumPy array")
-        yield Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64), theirs=True)
+        yield Documents(
+            read_only_array(data, np.uint8),
+            read_only_array(starts, np.int64),
+            read_only_array(stops, np.int64),
+            theirs=True,
+        )
     elif kind in "OTU":
         yield from _of_objects(texts.tolist(), replace, in_place, wide, nulls=True)
     else:

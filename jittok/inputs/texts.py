@@ -32,7 +32,7 @@ Errors = Literal["strict", "replace"]
 """What is done about a text that cannot be encoded."""
 
 
-def fixed(array: Any, dtype: Any) -> NDArray[Any]:
+def read_only_array(array: Any, dtype: Any) -> NDArray[Any]:
     """A read-only, C-contiguous view of an array."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
@@ -61,24 +61,30 @@ class Documents(NamedTuple):
         """Whether kernels are given a copy."""
         return self.theirs or self.widths is not None
 
-    def own(self, first: int, last: int, room: NDArray[np.uint8] | None = None) -> Documents:
-        """Documents first .. last - 1 as UTF-8 in memory that no one else can change: in `room`, if that is large
+    def own(self, first: int, last: int, capacity: NDArray[np.uint8] | None = None) -> Documents:
+        """Documents first .. last - 1 as UTF-8 in memory that no one else can change: in `capacity`, if that is large
         enough. Those without `widths` lie in order. EncodingFailed for a lone surrogate."""
         if self.widths is not None:
-            places, sizes = (
+            addresses, sizes = (
                 self.starts[first:last] + self.data.ctypes.data,
                 self.stops[first:last] - self.starts[first:last],
             )
-            data, ends = utf8_of(places, sizes, self.widths[first:last], room, np.arange(first, last))
-            return Documents(fixed(data, np.uint8), fixed(ends[:-1], np.int64), fixed(ends[1:], np.int64))
+            data, ends = utf8_of(addresses, sizes, self.widths[first:last], capacity, np.arange(first, last))
+            return Documents(
+                read_only_array(data, np.uint8),
+                read_only_array(ends[:-1], np.int64),
+                read_only_array(ends[1:], np.int64),
+            )
         starts, stops = self.starts[first:last], self.stops[first:last]
         low, high = (int(starts[0]), int(stops[-1])) if last > first else (0, 0)
         starts, stops = starts - low, stops - low
         proven(starts, stops, high - low, "documents")
         size = high - low + PAD
-        data = np.empty(size, np.uint8) if room is None or room.size < size else room[:size]
+        data = np.empty(size, np.uint8) if capacity is None or capacity.size < size else capacity[:size]
         data[:-PAD], data[-PAD:] = self.data[low:high], 0
-        return Documents(fixed(data, np.uint8), fixed(starts, np.int64), fixed(stops, np.int64))
+        return Documents(
+            read_only_array(data, np.uint8), read_only_array(starts, np.int64), read_only_array(stops, np.int64)
+        )
 
     def between(self, start: int, stop: int) -> bytes:
         """A copy of data[start:stop], a part of one document."""
@@ -118,22 +124,22 @@ if TYPE_CHECKING:
 
 
 def utf8_of(
-    places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], room: NDArray[np.uint8] | None,
-    numbers: NDArray[np.int64],
+    addresses: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8],
+    capacity: NDArray[np.uint8] | None, numbers: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:  # fmt: skip
     """UTF-8 of texts from addresses (see `_raw.wide_texts`) one after the other, with PAD zeros after them, and
-    int64[texts + 1] where they begin and end: in `room`, if that is large enough. EncodingFailed, which
+    int64[texts + 1] where they begin and end: in `capacity`, if that is large enough. EncodingFailed, which
     names document numbers[k], for a lone surrogate."""
     from jittok._raw.objects import text_at
-    from jittok._raw.wide_texts import CODECS, MOST_BYTES, SPARE, join_utf8
+    from jittok._raw.wide_texts import CODECS, SPARE_BYTES, UTF8_BYTES_PER_CHARACTER, join_utf8
 
-    most = int((sizes * MOST_BYTES[widths]).sum()) + max(SPARE, PAD)
-    data = np.empty(most + most // 4, np.uint8) if room is None or room.size < most else room
+    most = int((sizes * UTF8_BYTES_PER_CHARACTER[widths]).sum()) + max(SPARE_BYTES, PAD)
+    data = np.empty(most + most // 4, np.uint8) if capacity is None or capacity.size < most else capacity
     ends = np.empty(sizes.size + 1, np.int64)
-    size = join_utf8(frozen(places, np.int64), frozen(sizes, np.int64), frozen(widths, np.uint8), data, ends)
+    size = join_utf8(frozen(addresses, np.int64), frozen(sizes, np.int64), frozen(widths, np.uint8), data, ends)
     if size < 0:
         k = -1 - size
-        text = text_at(int(places[k]), int(sizes[k]))
+        text = text_at(int(addresses[k]), int(sizes[k]))
         to_bytes(text.decode(CODECS[int(widths[k])], "surrogatepass"), document=int(numbers[k]))
     data[size : size + PAD] = 0
     return data, ends
@@ -239,7 +245,7 @@ def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
     if isinstance(getattr(ids, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this
         array = ids = np.asarray(ids.compressed())
     if array.dtype == np.int32:
-        return fixed(array, np.int32)
+        return read_only_array(array, np.int32)
     if array.size and array.dtype.kind not in "iu":
         for token in ids:  # NumPy makes objects or floats of what is too large for 64 bits
             if type(token) is int and not 0 <= token < vocab_size:
@@ -247,4 +253,4 @@ def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
         raise TypeError(f"found ids of {array.dtype}, expected integers")
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < vocab_size):
         raise InvalidToken(int(array[np.argmax((array < 0) | (array >= vocab_size))]), vocab_size)
-    return fixed(array, np.int32)
+    return read_only_array(array, np.int32)

@@ -29,7 +29,7 @@ from jittok._raw import (
     window,
 )
 from jittok.merging.queue import NO_WORD, SIXTEEN
-from jittok.structures.pair_table import PairTable, expect_line, find_at, pair_key, pair_place
+from jittok.structures.pair_table import PairTable, find_at, pair_key, pair_slot, prefetch_line
 
 LANES, MOST_SYMBOLS = 16, 31
 """Words at once; symbols a word."""
@@ -39,7 +39,7 @@ noted of a pair there is NO_WORD or like it."""
 _ROOM, _BEFORE = 32, 32
 _8, _24 = np.uint64(8), np.uint64(24)
 _LOW, _RANKS = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFF00)
-NEVER = 1 << 31
+NO_RANK = 1 << 31
 """Ranks are below 1 << 23, so a word of `ranks` that is no less is no pair's."""
 
 
@@ -51,7 +51,7 @@ class LaneWork(NamedTuple):
     ranks: OutU32  # [LANES * 32] rank << 8 | place of each pair; the upper 16 only of a wide lane
     wide: OutU8  # [LANES] 1 for a word of more than 16 symbols
     neighbours: OutU8  # [LANES * 64] next symbol, from 32 on the one before
-    steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_place`
+    steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_slot`
     asked: OutU64  # [LANES * 64] first pairs, 30 a lane and one more: key; slot << 16 | lane << 8 | place
     tasks: OutU64  # [LANES] of each lane at work: its smallest rank << 16 | place << 8 | lane
 
@@ -107,27 +107,27 @@ def open_lanes(work: LaneWork, pairs: PairTable) -> LaneWindow:
 
 
 @inlined
-def put_lane_symbol(own: LaneWindow, lane: int, place: int, symbol: int) -> None:
+def put_lane_symbol(own: LaneWindow, lane: int, position: int, symbol: int) -> None:
     """One of the symbols that a lane begins with."""
-    put_i32(own.symbols, _ROOM * lane + place, symbol)
+    put_i32(own.symbols, _ROOM * lane + position, symbol)
 
 
 @inlined
-def symbol_at(own: LaneWindow, lane: int, place: int) -> int:
+def symbol_at(own: LaneWindow, lane: int, position: int) -> int:
     """The symbol that is at a place."""
-    return get_i32(own.symbols, _ROOM * lane + place)
+    return get_i32(own.symbols, _ROOM * lane + position)
 
 
 @inlined
-def next_place(own: LaneWindow, lane: int, place: int) -> int:
+def next_symbol(own: LaneWindow, lane: int, position: int) -> int:
     """The place of the next symbol, or NOWHERE."""
-    return get_u8(own.neighbours, 64 * lane + place)
+    return get_u8(own.neighbours, 64 * lane + position)
 
 
 @inlined
-def _word_of(f: np.uint64, place: int) -> int:
+def _word_of(f: np.uint64, position: int) -> int:
     """rank << 8 | place; NEVER or more for NO_PAIR, whose upper half is all ones."""
-    return np.int64(f >> _24 & _RANKS) | place
+    return np.int64(f >> _24 & _RANKS) | position
 
 
 @inlined
@@ -155,26 +155,26 @@ def end_lane(own: LaneWindow, lane: int, count: int) -> None:
 
 
 @inlined
-def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, place: int) -> None:
+def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, position: int) -> None:
     """The pair of symbols place and place + 1 (see `find_pair`), after `clear_lane`."""
-    put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
-    put_u32(own.ranks, _ROOM * lane + place, _word_of(f, place))
+    put_u32(own.merged, _ROOM * lane + position, np.int64(f & _LOW))
+    put_u32(own.ranks, _ROOM * lane + position, _word_of(f, position))
 
 
 @inlined
-def ask_lane_pair(own: LaneWindow, asked: int, lane: int, place: int, left: int, right: int) -> int:
+def prefetch_lane_pair(own: LaneWindow, asked: int, lane: int, position: int, left: int, right: int) -> int:
     """Prefetch the pair of symbols place and place + 1, unless the filter knows it is none; how many pairs
     are asked for then."""
     key = pair_key(left, right)
-    at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
-    expect_line(own.slots, at)
+    at = pair_slot(own.filter, own.slot_bits, own.filter_bits, key)
+    prefetch_line(own.slots, at)
     put_u64(own.asked, 2 * asked, key)
-    put_u64(own.asked, 2 * asked + 1, np.uint64(at << 16 | lane << 8 | place))
+    put_u64(own.asked, 2 * asked + 1, np.uint64(at << 16 | lane << 8 | position))
     return asked + (at >= 0)
 
 
 @helper
-def answer_lane_pairs(own: LaneWindow, asked: int) -> None:
+def resolve_lane_pairs(own: LaneWindow, asked: int) -> None:
     """Note the first `asked` pairs that were asked for."""
     for k in range(asked):
         what = np.int64(get_u64(own.asked, 2 * k + 1))
@@ -186,17 +186,17 @@ def answer_lane_pairs(own: LaneWindow, asked: int) -> None:
 def _ask(own: LaneWindow, step: int, left: int, right: int) -> None:
     """Note a pair that is to be looked up, and ask for its memory unless the filter knows it is none."""
     key = pair_key(left, right)
-    at = pair_place(own.filter, own.slot_bits, own.filter_bits, key)
-    expect_line(own.slots, at)
+    at = pair_slot(own.filter, own.slot_bits, own.filter_bits, key)
+    prefetch_line(own.slots, at)
     put_u64(own.steps, step, key)
     put_u64(own.steps, step + 1, np.uint64(at))
 
 
 @inlined
-def _answer(own: LaneWindow, lane: int, step: int, place: int) -> int:
+def _answer(own: LaneWindow, lane: int, step: int, position: int) -> int:
     f = find_at(own.slots, own.slot_bits, np.int64(get_u64(own.steps, step + 1)), get_u64(own.steps, step))
-    put_u32(own.merged, _ROOM * lane + place, np.int64(f & _LOW))
-    return _word_of(f, place)
+    put_u32(own.merged, _ROOM * lane + position, np.int64(f & _LOW))
+    return _word_of(f, position)
 
 
 @helper
@@ -208,7 +208,7 @@ def merge_lanes(own: LaneWindow, lanes: int) -> None:
     for lane in range(lanes):
         row = _ROOM * lane
         best = lowest_16(own.ranks, row) if get_u8(own.wide, lane) == 0 else lowest_32(own.ranks, row)
-        if best < NEVER:
+        if best < NO_RANK:
             put_u64(own.tasks, busy, np.uint64(best) << _8 | np.uint64(lane))
             busy += 1
     while busy > 0:
@@ -236,5 +236,5 @@ def merge_lanes(own: LaneWindow, lanes: int) -> None:
             else:
                 best = set_three_lowest_16(own.ranks, _ROOM * lane, right, NO_WORD, k, mine, before, other)
             put_u64(own.tasks, left, np.uint64(best << 8 | lane))
-            left += best < NEVER
+            left += best < NO_RANK
         busy = left

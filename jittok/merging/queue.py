@@ -31,7 +31,7 @@ from jittok.structures.pair_table import NO_PAIR, PairTable, find_pair
 
 SIXTEEN = 16
 """Symbols whose ranks fit one vector."""
-FEW = 40
+SCAN_SYMBOLS = 40
 """Symbols up to which a scan beats the heap."""
 NONE, NOWHERE = -1, 255
 NO_WORD = 0xFFFFFFFF
@@ -44,7 +44,7 @@ class MergeWork(NamedTuple):
     """Scratch for lists of up to n symbols."""
 
     symbols: OutI32  # [n + 1]
-    places: OutI32  # [n + 1] where each symbol's text begins; one more for the end
+    positions: OutI32  # [n + 1] where each symbol's text begins; one more for the end
     links: OutI32  # [2 * n] left and right neighbor, for the heap
     found: OutU64  # [n] the pair that each symbol makes with its right neighbor
     heap: OutU64  # [3 * n]
@@ -57,7 +57,7 @@ class MergeWindow(NamedTuple):
     """MergeWork and the pair table as windows."""
 
     symbols: Window
-    places: Window
+    positions: Window
     links: Window
     found: Window
     heap: Window
@@ -89,7 +89,7 @@ def open_merge(work: MergeWork, pairs: PairTable) -> MergeWindow:
     """Windows onto the arrays."""
     return MergeWindow(
         window(work.symbols),
-        window(work.places),
+        window(work.positions),
         window(work.links),
         window(work.found),
         window(work.heap),
@@ -118,16 +118,16 @@ def merge_symbols(work: MergeWindow, count: int) -> int:
 @helper
 def merge_found(work: MergeWindow, count: int) -> int:
     """The same when found[k] is already what symbols k and k + 1 merge to."""
-    end = get_i32(work.places, count)
+    end = get_i32(work.positions, count)
     if count < 2:
         return count
     if count <= SIXTEEN:
         left = _merge_sixteen(work, count)
-    elif count <= FEW:
+    elif count <= SCAN_SYMBOLS:
         left = _merge_few(work, count)
     else:
         left = _merge_many(work, count)
-    put_i32(work.places, left, end)
+    put_i32(work.positions, left, end)
     return left
 
 
@@ -137,12 +137,12 @@ def _pair_at(work: MergeWindow, left: int, right: int) -> np.uint64:
 
 
 @helper
-def _word_of(work: MergeWindow, f: np.uint64, place: int) -> int:
+def _word_of(work: MergeWindow, f: np.uint64, position: int) -> int:
     """rank << 8 | place of a pair, NO_WORD when it does not merge; notes what it becomes."""
     if f == NO_PAIR:
         return NO_WORD
-    put_i32(work.merged, place, np.int64(f & _LOW))
-    return np.int64(f >> _32) << 8 | place
+    put_i32(work.merged, position, np.int64(f & _LOW))
+    return np.int64(f >> _32) << 8 | position
 
 
 @helper
@@ -155,9 +155,9 @@ def clear_sixteen(work: MergeWindow) -> None:
 
 
 @helper
-def note_pair(work: MergeWindow, f: np.uint64, place: int) -> None:
+def note_pair(work: MergeWindow, f: np.uint64, position: int) -> None:
     """The pair of symbols place and place + 1 (see `find_pair`), after `clear_sixteen`."""
-    put_u32(work.ranks, place, _word_of(work, f, place))
+    put_u32(work.ranks, position, _word_of(work, f, position))
 
 
 @helper
@@ -183,7 +183,7 @@ def merge_noted(work: MergeWindow, count: int) -> int:
     left, k = 0, 0
     while k < count:
         put_i32(symbols, left, get_i32(symbols, k))
-        put_i32(work.places, left, get_i32(work.places, k))
+        put_i32(work.positions, left, get_i32(work.positions, k))
         left += 1
         k = get_u8(neighbours, k)
     return left
@@ -199,7 +199,7 @@ def _merge_sixteen(work: MergeWindow, count: int) -> int:
 
 @helper
 def _merge_few(work: MergeWindow, count: int) -> int:
-    symbols, places, found = work.symbols, work.places, work.found
+    symbols, positions, found = work.symbols, work.positions, work.found
     while count > 1:
         best, at = NO_PAIR, NONE
         for k in range(count - 1):
@@ -212,7 +212,7 @@ def _merge_few(work: MergeWindow, count: int) -> int:
         count -= 1
         for k in range(at + 1, count):
             put_i32(symbols, k, get_i32(symbols, k + 1))
-            put_i32(places, k, get_i32(places, k + 1))
+            put_i32(positions, k, get_i32(positions, k + 1))
         for k in range(at + 1, count - 1):
             put_u64(found, k, get_u64(found, k + 1))
         if at > 0:
@@ -277,7 +277,7 @@ def _merge_many(work: MergeWindow, count: int) -> int:
 
     Each merge offers at most two pairs, so 3 * count entries are enough capacity.
     """
-    symbols, places, links, found, heap = work.symbols, work.places, work.links, work.found, work.heap
+    symbols, positions, links, found, heap = work.symbols, work.positions, work.links, work.found, work.heap
     size = 0
     for k in range(count):
         put_i32(links, 2 * k, k - 1)
@@ -310,7 +310,7 @@ def _merge_many(work: MergeWindow, count: int) -> int:
     left, k = 0, 0
     while k != NONE:
         put_i32(symbols, left, get_i32(symbols, k))
-        put_i32(places, left, get_i32(places, k))
+        put_i32(positions, left, get_i32(positions, k))
         left += 1
         k = get_i32(links, 2 * k + 1)
     return left

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, as_int64, frozen, helper, kernel
 from jittok._raw import Window, get_i32, get_i64, put_i32, put_i64, window
 from jittok.errors import InWords, MalformedVocab
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_CAPACITY, OUT_OF_WORK
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Suffixes
 from jittok.pipeline.steps import PlamoSegments
@@ -49,7 +49,7 @@ ROOM_PER_BYTE = 3
 """A bad byte becomes the three byte tokens of U+FFFD."""
 
 
-class Arrays(NamedTuple):
+class Plamo2Arrays(NamedTuple):
     """The automaton. Slots that are no node, or are inside a code point, have depth 0 and are never reached."""
 
     trie: DoubleArray  # tokens with their code points in reverse order, each in UTF-8 -> id
@@ -62,7 +62,7 @@ class Arrays(NamedTuple):
     shortest: int  # Vocab.shortest_utf8
 
 
-class Work(NamedTuple):
+class Plamo2Work(NamedTuple):
     """Scratch memory of one thread."""
 
     codes: OutI32  # [longest + 1] code points; after the search the node of the best token that starts here
@@ -70,7 +70,7 @@ class Work(NamedTuple):
     cuts: OutU8  # [longest + 1] PLaMo-3: where segments begin
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays:
+def compile_pipeline(pipeline: Pipeline) -> Plamo2Arrays:
     """Flat arrays of a GGUF of type "plamo2" or "plamo3".
 
     Raises MalformedVocab for what llama.cpp refuses (a byte without a token, code points above U+10FFFF), and for token
@@ -104,7 +104,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
         depths,
         scores,
     )
-    return Arrays(
+    return Plamo2Arrays(
         trie,
         frozen(fails, np.int32),
         frozen(links, np.int32),
@@ -145,9 +145,9 @@ def _is_hex(digits: bytes) -> bool:
     return all(c in b"0123456789abcdefABCDEF" for c in digits)
 
 
-def make_work(arrays: Arrays, longest: int) -> Work:
+def make_work(arrays: Plamo2Arrays, longest: int) -> Plamo2Work:
     """Scratch for fragments of up to `longest` bytes."""
-    return Work(
+    return Plamo2Work(
         np.empty(longest + 1, np.int32),
         np.empty(1 << int(arrays.depths.max()).bit_length(), np.int64),
         np.empty(longest + 1, np.uint8),
@@ -161,7 +161,7 @@ def reverse_texts(data: U8, offsets: I64, out: OutU8) -> int:
     data, out: uint8[bytes], offsets: int64[texts + 1]
     """
     for text in range(offsets.size - 1):
-        i, stop = wide(offsets[text]), wide(offsets[text + 1])
+        i, stop = as_int64(offsets[text]), as_int64(offsets[text + 1])
         at = stop
         while i < stop:
             code, length = decode(data, i, stop, 1)
@@ -196,16 +196,16 @@ def link_nodes(
     """
     units = window(trie.units)
     depths[ROOT], node_scores[ROOT], links[ROOT] = 1, UNKNOWN, ROOT
-    left = wide(scores.size)
+    left = as_int64(scores.size)
     for text in range(left):
         cursors[3 * text], cursors[3 * text + 1], cursors[3 * text + 2] = text, ROOT, offsets[text]
-    depth = wide(0)
+    depth = as_int64(0)
     while left:
         depth += 1
-        behind, left = left, wide(0)
-        for k in range(behind):
+        after, left = left, as_int64(0)
+        for k in range(after):
             text, node, i = cursors[3 * k], cursors[3 * k + 1], cursors[3 * k + 2]
-            stop = wide(offsets[text + 1])
+            stop = as_int64(offsets[text + 1])
             code, length = decode(texts, i, stop, 1)
             i += length
             below = step(units, node, code)
@@ -226,7 +226,7 @@ def link_nodes(
 def _failure(units: Window, fails: OutI32, node: int, code: int) -> int:
     """The failure link of the child of `node` under `code`."""
     while node != ROOT:
-        node = wide(fails[node])
+        node = as_int64(fails[node])
         below = step(units, node, code)
         if below != NO_NODE:
             return below
@@ -248,14 +248,14 @@ def step(units: Window, node: int, code: int) -> int:
 
 @helper
 def _child(units: Window, node: int, byte: int) -> int:
-    place = get_i32(units, UNIT * node + BASE) ^ byte
-    return place if get_i32(units, UNIT * place + PARENT) == node else NO_NODE
+    position = get_i32(units, UNIT * node + BASE) ^ byte
+    return position if get_i32(units, UNIT * position + PARENT) == node else NO_NODE
 
 
 @kernel
 def encode_fragments(
-    arrays: Arrays,
-    work: Work,
+    arrays: Plamo2Arrays,
+    work: Plamo2Work,
     data: U8,
     starts: I64,
     stops: I64,
@@ -271,7 +271,7 @@ def encode_fragments(
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:
-            count = encode_span(arrays, work, data, wide(starts[k]), wide(stops[k]), ids, count, report)
+            count = encode_span(arrays, work, data, as_int64(starts[k]), as_int64(stops[k]), ids, count, report)
             if count < 0:
                 return count
         elif count < ids.size:
@@ -279,20 +279,20 @@ def encode_fragments(
             count += 1
         else:
             report[NEED] = 1
-            return OUT_OF_ROOM
+            return OUT_OF_CAPACITY
         ends[k] = count
     return count
 
 
 @helper
 def encode_span(
-    arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
+    arrays: Plamo2Arrays, work: Plamo2Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
     """Ids of the whole fragment data[start:stop] to ids[count:]; the new count or a code."""
     if stop - start > work.codes.size - 1:
         report[NEED] = stop - start
         return OUT_OF_WORK
-    size, i = wide(0), start
+    size, i = as_int64(0), start
     while i < stop:
         code, length = decode(data, i, stop, arrays.shortest)
         if i != start or code != BYTE_ORDER_MARK or arrays.in_segments:
@@ -303,9 +303,9 @@ def encode_span(
     if not arrays.in_segments:
         return encode_part(arrays, work, 0, size, ids, count)
     mark_segments(work.codes, size, work.cuts)
-    begin, end = wide(0), wide(0)
+    begin, end = as_int64(0), as_int64(0)
     while end < size:
-        dropped = wide(work.codes[end]) == BOUNDARY
+        dropped = as_int64(work.codes[end]) == BOUNDARY
         end += 1
         if work.cuts[end] or dropped:
             count = encode_part(arrays, work, begin, end - dropped, ids, count)
@@ -316,26 +316,26 @@ def encode_span(
 
 
 @helper
-def encode_part(arrays: Arrays, work: Work, begin: int, stop: int, ids: OutI32, count: int) -> int:
+def encode_part(arrays: Plamo2Arrays, work: Plamo2Work, begin: int, stop: int, ids: OutI32, count: int) -> int:
     """Ids of the code points begin .. stop - 1 to ids[count:]; the new count or OUT_OF_ROOM."""
     find_pieces(arrays, work, begin, stop)
     i = begin
     while i < stop:
-        node = wide(work.codes[i])
+        node = as_int64(work.codes[i])
         if node < 0:
             node, code = ROOT, -1 - node
             length = encoded_length(code)
             if count + length > ids.size:
-                return OUT_OF_ROOM
+                return OUT_OF_CAPACITY
             for k in range(length):
                 ids[count + k] = arrays.byte_ids[encoded_byte(code, length, k)]
             count += length
         else:
             if count >= ids.size:
-                return OUT_OF_ROOM
+                return OUT_OF_CAPACITY
             ids[count] = value_at(arrays.trie, node)
             count += 1
-        i += wide(arrays.depths[node])
+        i += as_int64(arrays.depths[node])
     return count
 
 
@@ -352,7 +352,7 @@ class _PathWindow(NamedTuple):
 
 
 @helper
-def find_pieces(arrays: Arrays, work: Work, begin: int, stop: int) -> None:
+def find_pieces(arrays: Plamo2Arrays, work: Plamo2Work, begin: int, stop: int) -> None:
     """Overwrite the code points begin .. stop - 1, from the last to the first: each becomes the node of the best token
     that starts there, or -1 - the code point where it is unknown.
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, as_int64, frozen, helper, kernel
 from jittok._raw import get_i32, window
-from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.fragments import FOUND, FRAGMENT, NEED, NO_TOKEN_ON_PATH, OFFSET, OUT_OF_CAPACITY, OUT_OF_WORK
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, Longest, LongestEscaped
 from jittok.pipeline.pipeline import packed
@@ -38,7 +38,7 @@ IDS_PER_BYTE = 1
 BACKSLASH, X = ord("\\"), ord("x")
 
 
-class Arrays(NamedTuple):
+class RwkvArrays(NamedTuple):
     """A compiled RWKV vocabulary."""
 
     trie: DoubleArray  # unescaped token bytes -> id; of duplicates the largest id
@@ -46,13 +46,13 @@ class Arrays(NamedTuple):
     long: LongKeys  # the long tokens again, for linear time
 
 
-class Work(NamedTuple):
+class RwkvWork(NamedTuple):
     """Memory of one thread for fragments of up to `longest` bytes."""
 
     found: OutI32  # [longest] which long token begins at each offset; empty where there are no long tokens
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+def compile_pipeline(pipeline: Pipeline) -> RwkvArrays | None:
     """Flat arrays of a GGUF of type "rwkv" or of RWKV's own list; None for any other file, and for a list that lacks a
     token for some byte."""
     if isinstance(pipeline.model, LongestEscaped):
@@ -66,14 +66,14 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     return _arrays(data, offsets, NO_TOKEN)
 
 
-def _arrays(data: NDArray[np.uint8], offsets: NDArray[np.int64], unknown: int) -> Arrays:
+def _arrays(data: NDArray[np.uint8], offsets: NDArray[np.int64], unknown: int) -> RwkvArrays:
     """The arrays of these token texts; of duplicates the last is used."""
     trie = build_double_array(data, offsets, np.arange(offsets.size - 1, dtype=np.int32))
     long = np.flatnonzero(np.diff(offsets) > LONG).tolist()
-    return Arrays(trie, unknown, long_keys({data[offsets[k] : offsets[k + 1]].tobytes(): k for k in long}))
+    return RwkvArrays(trie, unknown, long_keys({data[offsets[k] : offsets[k + 1]].tobytes(): k for k in long}))
 
 
-def may_part(arrays: Arrays, _size: int) -> bool:
+def can_split_at_spaces(arrays: RwkvArrays, _size: int) -> bool:
     """Whether a text may be cut before a space between ASCII letters. It may if no token contains a letter followed by
     a space: then a token ends there, wherever it begins."""
     units = arrays.trie.units.reshape(-1, UNIT)
@@ -85,9 +85,9 @@ def may_part(arrays: Arrays, _size: int) -> bool:
     return not np.any((bytes_[nodes] == SPACE_BYTE) & letters[parent[nodes]])
 
 
-def make_work(arrays: Arrays, longest: int) -> Work:
+def make_work(arrays: RwkvArrays, longest: int) -> RwkvWork:
     """Memory for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
-    return Work(scratch(longest if arrays.long.count else 0, np.int32))
+    return RwkvWork(scratch(longest if arrays.long.count else 0, np.int32))
 
 
 def pieces(vocab: Vocab) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -111,22 +111,22 @@ def unescape_texts(data: U8, offsets: I64, out: OutU8, ends: OutI64) -> int:
     As in llama.cpp, hexadecimal digits are not checked, and an escape that the end of the text cuts off gives nothing.
     Returns the number of bytes written.
     """
-    at = wide(0)
+    at = as_int64(0)
     for text in range(offsets.size - 1):
         ends[text] = at
-        i, stop = wide(offsets[text]), wide(offsets[text + 1])
+        i, stop = as_int64(offsets[text]), as_int64(offsets[text + 1])
         while i < stop:
-            byte = wide(data[i])
+            byte = as_int64(data[i])
             i += 1
             if byte == BACKSLASH:
                 if i == stop:
                     break
-                byte = wide(data[i])
+                byte = as_int64(data[i])
                 i += 1
                 if byte == X:
                     if i + 2 > stop:
                         break
-                    byte = (_digit(wide(data[i])) << 4) + _digit(wide(data[i + 1])) & 0xFF
+                    byte = (_digit(as_int64(data[i])) << 4) + _digit(as_int64(data[i + 1])) & 0xFF
                     i += 2
                 else:
                     byte = _control(byte)
@@ -150,8 +150,8 @@ def _control(byte: int) -> int:
 
 @kernel
 def encode_fragments(
-    arrays: Arrays,
-    work: Work,
+    arrays: RwkvArrays,
+    work: RwkvWork,
     data: U8,
     starts: I64,
     stops: I64,
@@ -167,7 +167,7 @@ def encode_fragments(
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:
-            start, stop = wide(starts[k]), wide(stops[k])
+            start, stop = as_int64(starts[k]), as_int64(stops[k])
             if arrays.long.count == 0 or stop - start <= LONG:
                 count = encode_span(arrays, data, start, stop, ids, count, report)
             else:
@@ -179,22 +179,22 @@ def encode_fragments(
             count += 1
         else:
             report[NEED] = 1
-            return OUT_OF_ROOM
+            return OUT_OF_CAPACITY
         ends[k] = count
     return count
 
 
 @helper
-def encode_span(arrays: Arrays, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
+def encode_span(arrays: RwkvArrays, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
     """Ids of data[start:stop] to ids[count:]; the new count or a code."""
     if count + stop - start > ids.size:
         report[NEED] = stop - start
-        return OUT_OF_ROOM
+        return OUT_OF_CAPACITY
     i = start
     while i < stop:
         found, end = _longest(arrays, data, i, stop)
         if end == i:
-            report[OFFSET], report[FOUND] = i, wide(data[i])
+            report[OFFSET], report[FOUND] = i, as_int64(data[i])
             return NO_TOKEN_ON_PATH
         ids[count] = found
         count, i = count + 1, end
@@ -202,12 +202,12 @@ def encode_span(arrays: Arrays, data: U8, start: int, stop: int, ids: OutI32, co
 
 
 @helper
-def _longest(arrays: Arrays, data: U8, i: int, stop: int) -> tuple[int, int]:
+def _longest(arrays: RwkvArrays, data: U8, i: int, stop: int) -> tuple[int, int]:
     """(the longest token that matches at data[i:stop], where it ends). It ends at i if some token begins with this byte
     but none matches. The unknown token may be -1."""
     node, found, end, j = ROOT, NO_VALUE, i, i
     while j < stop:
-        node = child(arrays.trie, node, wide(data[j]))
+        node = child(arrays.trie, node, as_int64(data[j]))
         if node == NO_NODE:
             break
         j += 1
@@ -219,7 +219,7 @@ def _longest(arrays: Arrays, data: U8, i: int, stop: int) -> tuple[int, int]:
 
 @helper
 def _encode_long(
-    arrays: Arrays, work: Work, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
+    arrays: RwkvArrays, work: RwkvWork, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64
 ) -> int:
     """`encode_span` for vocabularies with tokens of more than LONG bytes, which are looked up instead of walked to."""
     if stop - start > work.found.size:
@@ -227,19 +227,19 @@ def _encode_long(
         return OUT_OF_WORK
     if count + stop - start > ids.size:
         report[NEED] = stop - start
-        return OUT_OF_ROOM
-    long, places = open_long(arrays.long), window(work.found)
-    find_long(long, window(data), start, stop, places, 0)
+        return OUT_OF_CAPACITY
+    long, positions = open_long(arrays.long), window(work.found)
+    find_long(long, window(data), start, stop, positions, 0)
     i = start
     while i < stop:
-        node = get_i32(places, i - start)
+        node = get_i32(positions, i - start)
         if node == NONE:
             found, end = _longest(arrays, data, i, min(i + LONG, stop))
         else:
             found, size = long_value(long, node)
             end = i + size
         if end == i:
-            report[OFFSET], report[FOUND] = i, wide(data[i])
+            report[OFFSET], report[FOUND] = i, as_int64(data[i])
             return NO_TOKEN_ON_PATH
         ids[count] = found
         count, i = count + 1, end

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I64, U8, U16, frozen, helper, wide
+from jittok._jit import I64, U8, U16, as_int64, frozen, helper
 from jittok.pretokenize.classes import PAGE_BITS, PAGES, two_stage_of
 from jittok.unicode import tables
 
@@ -44,7 +44,7 @@ def no_case() -> CaseTable:
 @helper
 def kind_of(table: CaseTable, c: int) -> int:
     """ORDINARY, SPACE or LOWERED, for c up to U+10FFFF."""
-    return wide(table.blocks[wide(table.pages[c >> 7]) << 7 | c & 127])
+    return as_int64(table.blocks[as_int64(table.pages[c >> 7]) << 7 | c & 127])
 
 
 @helper

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU8, as_int64, helper, kernel
 from jittok._raw import Window, get_u8, get_u16, window
 from jittok.normalize.nfc_tables import CLASS, CONTINUES, MAY_CHANGE, Nfc
-from jittok.normalize.quick import next_that_matters, open_quick
+from jittok.normalize.quick_check import next_that_matters, open_quick
 from jittok.structures.utf8 import decode, encode
-from jittok.structures.valid import is_malformed
+from jittok.structures.utf8_check import is_malformed
 from jittok.unicode.nfc import (
     L_BASE,
     L_COUNT,
@@ -57,7 +57,7 @@ def make_nfc_work(longest: int) -> NfcWork:
 
 @kernel
 def find_changed(
-    tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, strict: int, places: OutI64
+    tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, strict: int, positions: OutI64
 ) -> int:
     """How many bytes the fragments have together that NFC changes.
 
@@ -65,24 +65,24 @@ def find_changed(
     strict: 0 or 1: return -1 - k where fragment k is the first that is invalid UTF-8
     places: int64[count] receives for each fragment where its first stretch begins that changes, or -1
     """
-    text, total = window(data), wide(0)
+    text, total = window(data), as_int64(0)
     for k in range(count):
-        places[k] = -1
+        positions[k] = -1
         if tokens[k] < 0:
-            stop = wide(stops[k])
-            place = first_change(tables, text, data, wide(starts[k]), stop, strict)
-            if place == NOT_UTF8 or (strict and place < stop and is_malformed(text, place, stop)):
+            stop = as_int64(stops[k])
+            position = first_change(tables, text, data, as_int64(starts[k]), stop, strict)
+            if position == NOT_UTF8 or (strict and position < stop and is_malformed(text, position, stop)):
                 return -1 - k
-            if place < stop:
-                places[k] = place
-                total += stop - wide(starts[k])
+            if position < stop:
+                positions[k] = position
+                total += stop - as_int64(starts[k])
     return total
 
 
 @kernel
 def normalize_changed(
     tables: Nfc, work: NfcWork, data: U8, starts: I64, stops: I64, changes: I64, count: int, out: OutU8,
-    map_starts: OutI64, map_stops: OutI64, places: OutI64,
+    map_starts: OutI64, map_stops: OutI64, positions: OutI64,
 ) -> int:  # fmt: skip
     """The fragments that change to `out`, one after the other; how many bytes these are.
 
@@ -91,21 +91,21 @@ def normalize_changed(
     map_starts, map_stops: int64[the same] or int64[NO_MAP]: byte k of `out` stands for data[map_starts[k]:map_stops[k]]
     places: int64[2 * count] receives where each begins and ends in `out`, all others being empty there
     """
-    text, at = window(data), wide(0)
+    text, at = window(data), as_int64(0)
     for k in range(count):
-        places[2 * k], places[2 * k + 1] = at, at
+        positions[2 * k], positions[2 * k + 1] = at, at
         if changes[k] < 0:
             continue
-        i, stop = wide(changes[k]), wide(stops[k])
-        at = _copy(data, wide(starts[k]), i, out, at, map_starts, map_stops)
+        i, stop = as_int64(changes[k]), as_int64(stops[k])
+        at = _copy(data, as_int64(starts[k]), i, out, at, map_starts, map_stops)
         while i < stop:
             end = _stretch_end(tables, data, i, stop)
             at = _put_stretch(tables, work, data, i, end, out, at, map_starts, map_stops)
             i = end
-            place = first_change(tables, text, data, i, stop, 0)
-            at = _copy(data, i, place, out, at, map_starts, map_stops)
-            i = place
-        places[2 * k + 1] = at
+            position = first_change(tables, text, data, i, stop, 0)
+            at = _copy(data, i, position, out, at, map_starts, map_stops)
+            i = position
+        positions[2 * k + 1] = at
     return at
 
 
@@ -166,7 +166,7 @@ def _changes(tables: Nfc, data: U8, begin: int, i: int, c: int) -> bool:
 
 @helper
 def _fact(tables: Nfc, c: int) -> int:
-    return wide(tables.facts[wide(tables.blocks[wide(tables.pages[c >> 7]) << 7 | c & 127])])
+    return as_int64(tables.facts[as_int64(tables.blocks[as_int64(tables.pages[c >> 7]) << 7 | c & 127])])
 
 
 @helper
@@ -198,7 +198,7 @@ def _put_stretch(
     tables: Nfc, work: NfcWork, data: U8, start: int, stop: int, out: OutU8, at: int, starts: OutI64, stops: OutI64
 ) -> int:
     """What one stretch becomes; the place after."""
-    points, size, i, same = work.points, wide(0), start, wide(0)
+    points, size, i, same = work.points, as_int64(0), start, as_int64(0)
     while i < stop:
         c, length = decode(data, i, stop, 1)
         size = _decompose(tables, c, points, size)
@@ -207,7 +207,7 @@ def _put_stretch(
     size = _compose(tables, points, size)
     end = at
     for k in range(size):
-        end = encode(wide(points[k]), out, end)
+        end = encode(as_int64(points[k]), out, end)
     while same < stop - start and same < end - at and out[at + same] == data[start + same]:
         same += 1
     changed = end - at != stop - start or same < end - at
@@ -231,7 +231,7 @@ def _decompose(tables: Nfc, c: int, points: OutI32, size: int) -> int:
     if row < 0:
         points[size] = c
         return size + 1
-    for k in range(wide(tables.parts_at[row]), wide(tables.parts_at[row + 1])):
+    for k in range(as_int64(tables.parts_at[row]), as_int64(tables.parts_at[row + 1])):
         points[size] = tables.parts[k]
         size += 1
     return size
@@ -243,29 +243,29 @@ def _find(sorted_: I32, wanted: int) -> int:
     low, high = 0, sorted_.size
     while low < high:
         middle = (low + high) >> 1
-        if wide(sorted_[middle]) < wanted:
+        if as_int64(sorted_[middle]) < wanted:
             low = middle + 1
         else:
             high = middle
-    return low if low < sorted_.size and wide(sorted_[low]) == wanted else -1
+    return low if low < sorted_.size and as_int64(sorted_[low]) == wanted else -1
 
 
 @helper
 def _sort_marks(tables: Nfc, points: OutI32, marks: OutI32, size: int) -> None:
     """Marks that follow each other, by their classes; those of one class keep their order."""
-    i = wide(0)
+    i = as_int64(0)
     while i < size:
-        if _fact(tables, wide(points[i])) & CLASS == 0:
+        if _fact(tables, as_int64(points[i])) & CLASS == 0:
             i += 1
             continue
         stop = i + 1
-        while stop < size and _fact(tables, wide(points[stop])) & CLASS:
+        while stop < size and _fact(tables, as_int64(points[stop])) & CLASS:
             stop += 1
         if stop - i <= SHORT_RUN:
             for k in range(i + 1, stop):
-                c, j = wide(points[k]), k
+                c, j = as_int64(points[k]), k
                 own = _fact(tables, c) & CLASS
-                while j > i and _fact(tables, wide(points[j - 1])) & CLASS > own:
+                while j > i and _fact(tables, as_int64(points[j - 1])) & CLASS > own:
                     points[j] = points[j - 1]
                     j -= 1
                 points[j] = c
@@ -277,17 +277,17 @@ def _sort_marks(tables: Nfc, points: OutI32, marks: OutI32, size: int) -> None:
 @helper
 def _sort_long(tables: Nfc, points: OutI32, marks: OutI32, i: int, stop: int) -> None:
     """The same of many: for each class that occurs, in rising order, all its marks."""
-    own = wide(0)
-    at = wide(0)
+    own = as_int64(0)
+    at = as_int64(0)
     while at < stop - i:
-        least = wide(CLASS + 1)
+        least = as_int64(CLASS + 1)
         for k in range(i, stop):
-            found = _fact(tables, wide(points[k])) & CLASS
+            found = _fact(tables, as_int64(points[k])) & CLASS
             if found > own and found < least:
                 least = found
         own = least
         for k in range(i, stop):
-            if _fact(tables, wide(points[k])) & CLASS == own:
+            if _fact(tables, as_int64(points[k])) & CLASS == own:
                 marks[at] = points[k]
                 at += 1
     for k in range(at):
@@ -297,12 +297,16 @@ def _sort_long(tables: Nfc, points: OutI32, marks: OutI32, i: int, stop: int) ->
 @helper
 def _compose(tables: Nfc, points: OutI32, size: int) -> int:
     """Each point joined with the last starter where they compose and nothing between blocks it; how many are left."""
-    starter, last, kept = wide(-1), wide(-1), wide(0)  # last: class of what is kept after the starter, -1 for nothing
+    starter, last, kept = (
+        as_int64(-1),
+        as_int64(-1),
+        as_int64(0),
+    )  # last: class of what is kept after the starter, -1 for nothing
     for k in range(size):
-        c = wide(points[k])
+        c = as_int64(points[k])
         own = _fact(tables, c) & CLASS
         if starter >= 0 and (last == -1 or last < own):
-            whole = _pair(tables, wide(points[starter]), c)
+            whole = _pair(tables, as_int64(points[starter]), c)
             if whole >= 0:
                 points[starter] = whole
                 continue
@@ -331,4 +335,4 @@ def _pair(tables: Nfc, first: int, second: int) -> int:
             low = middle + 1
         else:
             high = middle
-    return wide(tables.composed[low]) if low < tables.pairs.size and tables.pairs[low] == wanted else -1
+    return as_int64(tables.composed[low]) if low < tables.pairs.size and tables.pairs[low] == wanted else -1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, I64, U8, U16, frozen
-from jittok.normalize.quick import QuickTable, quick_table
+from jittok.normalize.quick_check import QuickTable, quick_table
 from jittok.pretokenize.classes import among, distinct, two_stage_of
 from jittok.unicode.libraries import is_member, ranges
 from jittok.unicode.nfc import (

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, U32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I64, U8, U32, OutI64, OutU8, as_int64, frozen, helper, kernel
 from jittok.errors import InWords, MalformedVocab
 
 KEY = "tokenizer.ggml.precompiled_charsmap"
@@ -82,35 +82,35 @@ def longest_key(charsmap: Charsmap, text: U8, start: int, stop: int) -> tuple[in
 
     (OUTSIDE, index) when the walk leads to a unit that does not exist. NUL ends the walk.
     """
-    length, value = NO_MATCH, wide(0)
+    length, value = NO_MATCH, as_int64(0)
     if charsmap.units.size == 0:
         return length, value
-    node = base_of(wide(charsmap.units[0]))
+    node = base_of(as_int64(charsmap.units[0]))
     for i in range(start, stop):
-        byte = wide(text[i])
+        byte = as_int64(text[i])
         if byte == 0:
             break
         node ^= byte
         if node >= charsmap.units.size:
             return OUTSIDE, node
-        unit = wide(charsmap.units[node])
+        unit = as_int64(charsmap.units[node])
         if unit & CHECK != byte:
             break
         node ^= base_of(unit)
         if unit & ENDS:
             if node >= charsmap.units.size:
                 return OUTSIDE, node
-            length, value = i + 1 - start, wide(charsmap.units[node]) & VALUE
+            length, value = i + 1 - start, as_int64(charsmap.units[node]) & VALUE
     return length, value
 
 
 def links_of(units: U32) -> tuple[I64, U8]:
     """(where the labels below each base begin, int64[bases + 1]; these labels, rising): a unit's place and its label
     tell the one base that it can be below. Bases are in blocks of 256, of which the last may not be full of units."""
-    places = np.flatnonzero(((units & CHECK) > 0) & ((units & CHECK) <= 0xFF))
-    own = (units[places] & 0xFF).astype(np.int64)
-    bases, labels = places ^ own, np.zeros(units.size, np.uint8)
-    labels[: places.size] = own[np.lexsort((own, bases))]
+    positions = np.flatnonzero(((units & CHECK) > 0) & ((units & CHECK) <= 0xFF))
+    own = (units[positions] & 0xFF).astype(np.int64)
+    bases, labels = positions ^ own, np.zeros(units.size, np.uint8)
+    labels[: positions.size] = own[np.lexsort((own, bases))]
     begins = np.zeros((units.size | 0xFF) + 2, np.int64)
     begins[1:] = np.cumsum(np.bincount(bases, minlength=begins.size - 1))
     return frozen(begins, np.int64), frozen(labels, np.uint8)
@@ -146,23 +146,23 @@ def find_cycle(units: U32, begins: I64, labels: U8, color: OutU8, stack: OutI64)
         return -1
     # A unit is reached under one label only, its own, so marking units marks (node, label).
     depth = 2
-    stack[0] = base_of(wide(units[0]))
+    stack[0] = base_of(as_int64(units[0]))
     stack[1] = _first_link(begins, stack[0])
     while depth:
         base, link = stack[depth - 2], stack[depth - 1]
         if base + 1 >= begins.size or link == begins[base + 1]:
             depth -= 2
             if depth:
-                color[stack[depth - 2] ^ wide(labels[stack[depth - 1] - 1])] = 2
+                color[stack[depth - 2] ^ as_int64(labels[stack[depth - 1] - 1])] = 2
             continue
         stack[depth - 1] = link + 1
-        node = wide(base ^ wide(labels[link]))
+        node = as_int64(base ^ as_int64(labels[link]))
         if color[node] == 2:
             continue
         if color[node] == 1:
             return node
         color[node] = 1
-        stack[depth] = node ^ base_of(wide(units[node]))
+        stack[depth] = node ^ base_of(as_int64(units[node]))
         stack[depth + 1] = _first_link(begins, stack[depth])
         depth += 2
     return -1

@@ -22,11 +22,11 @@ class Tries(NamedTuple):
 
 ONCE = Tries(0, 1)
 MOST_TRIES = Tries(1, 64)
-FEW = 32
+LARGE_COUNT = 32
 """Counts that differ by more are as good as without a limit."""
 
 
-class Part(NamedTuple):
+class PatternPart(NamedTuple):
     """A part of a pattern, as `explicit` writes it."""
 
     text: str
@@ -50,12 +50,12 @@ def is_possessive(written_out: str) -> bool:
     return any(sign in written_out for sign in ("++", "?+", "*+", "}+"))
 
 
-def single(members: Ranges) -> Part:
+def single(members: Ranges) -> PatternPart:
     """One character."""
-    return Part(written(members), False, False, chars=members, first=members)
+    return PatternPart(written(members), False, False, chars=members, first=members)
 
 
-def is_look(part: Part) -> bool:
+def is_look(part: PatternPart) -> bool:
     """Whether a part looks around and takes nothing."""
     return part.text.startswith(LOOKS) and part.empty
 
@@ -71,7 +71,7 @@ def union(firsts: list[Ranges | None]) -> Ranges | None:
     return merged([pair for first in known for pair in first]) if len(known) == len(firsts) else None
 
 
-def in_a_row(parts: list[Part]) -> Part:
+def in_a_row(parts: list[PatternPart]) -> PatternPart:
     """Parts one after the other. What can match nothing and is last never fails, so nothing goes back after it."""
     solid = len(parts)
     while solid and parts[solid - 1].empty and not is_look(parts[solid - 1]):
@@ -81,7 +81,7 @@ def in_a_row(parts: list[Part]) -> Part:
     loops, times = sum(each.loops for each in inside), math.prod(each.times for each in inside)
     later = [part.inside for part in parts]
     begin = next((k + 1 for k, part in enumerate(parts) if not part.empty or is_look(part)), len(parts))
-    return Part(
+    return PatternPart(
         "".join(part.text for part in parts), all(part.empty for part in parts), any(part.endless for part in parts),
         any(part.ways for part in parts), any(part.again for part in parts), sum(part.size for part in parts),
         Tries(sum(part.tries.loops for part in parts), math.prod(part.tries.times for part in parts)),
@@ -91,12 +91,12 @@ def in_a_row(parts: list[Part]) -> Part:
     )  # fmt: skip
 
 
-def without_keeping(part: Part, behind: list[Part]) -> Part:
+def without_keeping(part: PatternPart, after: list[PatternPart]) -> PatternPart:
     """A part that keeps what it has taken, without that where it makes no difference: nothing that is after it
     begins with a character that it would give back."""
     if part.chars is None or not is_possessive(part.text):
         return part
-    for each in behind:
+    for each in after:
         if each.first is None or common(merged(part.chars), list(each.first)):
             return part
         if not each.empty or is_look(each):

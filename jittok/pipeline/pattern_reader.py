@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from jittok.pipeline.pattern_parts import (
-    FEW,
+    LARGE_COUNT,
     LOOKS,
     MOST_REPEATS,
     ONCE,
-    Part,
+    PatternPart,
     Tries,
     either,
     in_a_row,
@@ -17,7 +17,7 @@ from jittok.pipeline.pattern_parts import (
     without_keeping,
     written,
 )
-from jittok.pipeline.pattern_sets import NOT_A_LINE_FEED, Cursor
+from jittok.pipeline.pattern_sets import NOT_A_LINE_FEED, PatternCursor
 from jittok.pipeline.steps import CRATE, ONIG
 from jittok.unicode.sets import Ranges
 
@@ -31,10 +31,10 @@ _JOINED = ("ss", "st", "ff", "fi", "fl")
 """What single letters fold to: Oniguruma finds them too, so such texts are refused where case does not matter."""
 
 
-class Reader(Cursor):
+class Reader(PatternCursor):
     """A whole pattern."""
 
-    def alternatives(self, depth: int, folded: bool) -> Part:
+    def alternatives(self, depth: int, folded: bool) -> PatternPart:
         """What is between `|`, up to the end of a group. folded: case does not matter."""
         if depth > DEEPEST:
             raise self.error(f"groups at most {DEEPEST} deep")
@@ -43,7 +43,7 @@ class Reader(Cursor):
         while self.take("|"):
             parts.append(self.sequence(depth, folded))
         text, least = "|".join(part.text for part in parts), min(part.least for part in parts)
-        return Part(
+        return PatternPart(
             text, any(part.empty for part in parts), any(part.endless for part in parts),
             len(parts) > 1 or parts[0].ways, any(part.again for part in parts), sum(part.size for part in parts),
             either([part.tries for part in parts]), either([part.inside for part in parts]),
@@ -51,7 +51,7 @@ class Reader(Cursor):
             any(part.words for part in parts), any(part.ways for part in parts),
         )  # fmt: skip
 
-    def sequence(self, depth: int, folded: bool) -> Part:
+    def sequence(self, depth: int, folded: bool) -> PatternPart:
         """Parts one after the other."""
         parts, before = [], ""
         while self.at < len(self.pattern) and self.peek() not in "|)":
@@ -63,7 +63,7 @@ class Reader(Cursor):
             parts = [without_keeping(part, parts[k + 1 :]) for k, part in enumerate(parts)]
         return in_a_row(parts)
 
-    def repeated(self, part: Part) -> Part:
+    def repeated(self, part: PatternPart) -> PatternPart:
         """A part, and how often it is repeated."""
         least, most, sign = 1, 1, self.peek()
         if sign and sign in "*+?":
@@ -97,11 +97,11 @@ class Reader(Cursor):
             raise self.error("one repeat")
         return self._times(part, least, most, sign)
 
-    def _times(self, part: Part, least: int, most: int, sign: str) -> Part:
+    def _times(self, part: PatternPart, least: int, most: int, sign: str) -> PatternPart:
         """A part that is repeated. most: -1 for without a limit."""
-        many = most < 0 or most - least > FEW or part.tries.loops > 0
+        many = most < 0 or most - least > LARGE_COUNT or part.tries.loops > 0
         times = 1 if many or part.ways else most - least + 1
-        return Part(
+        return PatternPart(
             part.text + sign, part.empty or least == 0, part.endless or most < 0, part.ways or least != most,
             part.again or (part.ways and most != 1), part.size * max(most, least, 1),
             Tries(int(many), times * part.tries.times * (2 if part.ways and least != most else 1)),
@@ -121,7 +121,7 @@ class Reader(Cursor):
         self.at = end + 1
         return least, most
 
-    def atom(self, depth: int, folded: bool) -> Part:
+    def atom(self, depth: int, folded: bool) -> PatternPart:
         """A character, a set, an anchor or a group."""
         c = self.peek()
         if c == "(":
@@ -139,7 +139,7 @@ class Reader(Cursor):
             return single(NOT_A_LINE_FEED)
         return single(self.character(folded))
 
-    def anchor(self) -> Part:
+    def anchor(self) -> PatternPart:
         """`^`, `$`, `\\b` and others, written as look-arounds."""
         name = self.peek(2) if self.peek() == "\\" else self.peek()
         self.at += len(name)
@@ -159,9 +159,9 @@ class Reader(Cursor):
             text = f"(?=(?<={word})(?!{word})|(?<!{word})(?={word}))"
         else:
             text = f"(?=(?<={word})(?={word})|(?<!{word})(?!{word}))"
-        return Part(text, True, False, first=first, least=0, sure=False, words=name in (r"\b", r"\B"))
+        return PatternPart(text, True, False, first=first, least=0, sure=False, words=name in (r"\b", r"\B"))
 
-    def group(self, depth: int, folded: bool) -> Part:
+    def group(self, depth: int, folded: bool) -> PatternPart:
         """What is in parentheses."""
         if self.take("(?i:"):
             opening, folded, look = "(?:", True, False

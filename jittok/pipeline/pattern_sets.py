@@ -30,7 +30,7 @@ class PatternError(ValueError):
         self.at, self.found, self.expected = at, found, expected
 
 
-class Cursor:
+class PatternCursor:
     """A place in a pattern, and what is read there."""
 
     def __init__(self, pattern: str, engine: str) -> None:

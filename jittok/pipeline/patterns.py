@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from jittok.pipeline.known_patterns import GREEDY_CL100K, GREEDY_R50K, greedy
-from jittok.pipeline.pattern_parts import MOST_TRIES, Part, is_possessive
+from jittok.pipeline.pattern_parts import MOST_TRIES, PatternPart, is_possessive
 from jittok.pipeline.pattern_reader import Reader
 from jittok.pipeline.pattern_sets import PatternError
 from jittok.pipeline.steps import ONIG, Pattern
@@ -37,7 +37,7 @@ def explicit(pattern: str, engine: str = ONIG) -> str:
 
 
 @lru_cache(MOST_KEPT)
-def _read(pattern: str, engine: str) -> Part:
+def _read(pattern: str, engine: str) -> PatternPart:
     if len(pattern) > LONGEST_PATTERN:
         raise PatternError(LONGEST_PATTERN, f"{len(pattern)} characters", f"at most {LONGEST_PATTERN}")
     reader = Reader(pattern, engine)
@@ -92,11 +92,11 @@ def compiled(pattern: Pattern) -> Any:
 @lru_cache(MOST_KEPT)
 def _walked(written_out: str) -> Any:
     """The automaton of a pattern. Raises PatternError for one that has none, or none of this size."""
-    from jittok.pretokenize.matching import Matching
+    from jittok.pretokenize.matcher import Matcher
 
     try:
         if is_possessive(written_out):
             raise ValueError("a repeat that keeps what could go on with the pattern")
-        return Matching(written_out)
+        return Matcher(written_out)
     except ValueError as error:
         raise PatternError(0, str(error), "a pattern that an automaton of moderate size can find") from None

@@ -43,7 +43,7 @@ _ATTRIBUTES = {NORMAL: 4, UNKNOWN: 1, CONTROL: 8, USER: 16, UNUSED: 2, BYTE: 32}
 """sentencepiece's kind of a piece -> the attribute bit that a GGUF file would have."""
 
 
-def fixed(values: Any, dtype: Any) -> NDArray[Any]:
+def read_only_array(values: Any, dtype: Any) -> NDArray[Any]:
     """A read-only array of its own."""
     array = np.array(values, dtype)
     array.flags.writeable = False
@@ -82,10 +82,10 @@ class Pipeline(Record, eq=False):
     normalize: tuple[Normalizer, ...] = ()
     split: tuple[Splitter, ...] = ()
     decode: tuple[Decoder, ...] = ()
-    added_bytes: NDArray[np.uint8] = fixed([], np.uint8)
-    added_offsets: NDArray[np.int64] = fixed([0], np.int64)
-    added_ids: NDArray[np.int32] = fixed([], np.int32)
-    added_flags: NDArray[np.uint8] = fixed([], np.uint8)
+    added_bytes: NDArray[np.uint8] = read_only_array([], np.uint8)
+    added_offsets: NDArray[np.int64] = read_only_array([0], np.int64)
+    added_ids: NDArray[np.int32] = read_only_array([], np.int32)
+    added_flags: NDArray[np.uint8] = read_only_array([], np.uint8)
     single: tuple[int, ...] = (FIRST_TEXT,)  # ids, and where the text stands
     pair: tuple[int, ...] = (FIRST_TEXT, SECOND_TEXT)
     bos_id: int = NO_TOKEN
@@ -227,7 +227,7 @@ class Pipeline(Record, eq=False):
         own = np.zeros(0, np.int64)
         if isinstance(self.model, Pieces):
             own = np.flatnonzero(np.isin(self.model.types, (UNKNOWN, CONTROL, USER)))
-        return fixed(np.unique(np.concatenate([self.added_ids, own])), np.int32)
+        return read_only_array(np.unique(np.concatenate([self.added_ids, own])), np.int32)
 
     @property
     def merges(self) -> int:
@@ -250,7 +250,7 @@ class Pipeline(Record, eq=False):
         out = np.zeros(len(self), np.float32)
         if isinstance(self.model, Unigram | Pieces):
             out[: self.model.scores.size] = self.model.scores
-        return fixed(out, np.float32)
+        return read_only_array(out, np.float32)
 
     @once
     def attributes(self) -> NDArray[np.int32]:
@@ -260,7 +260,7 @@ class Pipeline(Record, eq=False):
             names = np.array([0, *(_ATTRIBUTES[kind] for kind in range(1, 7))], np.int32)
             out[: self.model.types.size] = names[self.model.types]
         out[self.added_ids] = np.where(self.added_flags & SPECIAL, _ATTRIBUTES[CONTROL], _ATTRIBUTES[USER])
-        return fixed(out, np.int32)
+        return read_only_array(out, np.int32)
 
 
 def packed(texts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -282,7 +282,7 @@ def packed_texts(texts: Collection[str]) -> tuple[NDArray[np.uint8], NDArray[np.
     offsets = np.zeros(len(texts) + 1, np.int64)
     offsets[1:-1] = ends - np.arange(ends.size)
     offsets[-1] = joined.size - ends.size
-    return fixed(joined[joined != 0], np.uint8), fixed(offsets, np.int64)
+    return read_only_array(joined[joined != 0], np.uint8), read_only_array(offsets, np.int64)
 
 
 def _rows(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:

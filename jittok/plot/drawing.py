@@ -109,8 +109,8 @@ def scripts(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set(xlabel="tokens", title=f"{_named(tok)}: scripts")
-    for place, count in enumerate(shown):
-        axes.text(count, place, f" {count}", va="center", fontsize=8)
+    for position, count in enumerate(shown):
+        axes.text(count, position, f" {count}", va="center", fontsize=8)
     axes.set_xlim(right=max(shown) * 8)
     return axes
 
@@ -123,9 +123,9 @@ def occupancy(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     axes.barh(names, [1.0] * len(found), color="#8884")
     axes.barh(names, [table.share for table in found], color=GREEN)
     axes.invert_yaxis()
-    for place, table in enumerate(found):
+    for position, table in enumerate(found):
         said = f"{table.share:.1%} of {_size(table.size)}"
-        axes.text(0.98, place, said, ha="right", va="center", fontsize=8, color=axes.title.get_color())
+        axes.text(0.98, position, said, ha="right", va="center", fontsize=8, color=axes.title.get_color())
     axes.set(xlim=(0, 1), xlabel="share of slots in use", title=f"{_named(tok)}: compiled tables")
     return axes
 

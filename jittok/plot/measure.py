@@ -161,7 +161,7 @@ _READERS: dict[str, Callable[[Any], Read]] = {
     "Charsmap": _charsmap,
     "DoubleArray": _double_array,
     "PairTable": _pair_table,
-    "Seeds": _seeds,
+    "SingleTokenWords": _seeds,
 }
 
 
@@ -190,9 +190,9 @@ def pair_probes(tok: Tokenizer) -> NDArray[np.int64]:
     if table is None:
         return np.zeros(0, np.int64)
     keys = table.slots[::2]
-    places = np.flatnonzero(keys)
-    homes = (keys[places] * np.uint64(KNUTH) >> np.uint64(66 - table.slot_bits)).astype(np.int64)
-    read: NDArray[np.int64] = (places // IN_LINE - homes) % (1 << table.slot_bits - 2) + 1
+    positions = np.flatnonzero(keys)
+    homes = (keys[positions] * np.uint64(KNUTH) >> np.uint64(66 - table.slot_bits)).astype(np.int64)
+    read: NDArray[np.int64] = (positions // IN_LINE - homes) % (1 << table.slot_bits - 2) + 1
     return read
 
 

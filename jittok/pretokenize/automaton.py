@@ -8,7 +8,7 @@ a backtracking engine finds.
 
 Most patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. So the empty steps of a state are followed
 when the next character is known. "A match ends here" is part of the transition on that character. The end of the piece
-is one more character class. Patterns that look further, or back, are for `looking.py`.
+is one more character class. Patterns that look further, or back, are for `lookaround.py`.
 
     entry = transitions[state * width + class]: next state << 1 | a match ends before this character
     state 0 is dead, state 1 begins; class width - 1 is the end of the piece
@@ -83,7 +83,7 @@ def _without_escapes(pattern: str) -> str:
     return _ESCAPES.sub(lambda found: chr(int(found[1] or found[2], 16)) if found[1] or found[2] else found[0], pattern)
 
 
-class Look(NamedTuple):
+class Lookaround(NamedTuple):
     """A look-around that more than the next character decides."""
 
     ahead: bool  # else it looks back
@@ -99,7 +99,7 @@ class Nodes:
     order of preference]), ("match",).
     """
 
-    def __init__(self, size: int, looks: list[Look] | None = None) -> None:
+    def __init__(self, size: int, looks: list[Lookaround] | None = None) -> None:
         """looks: where to write down look-arounds that the next character does not decide; None: refused."""
         self.size, self.nodes, self.looks = size, list[tuple[Any, ...]](), looks
         self.sets: dict[Ranges, int] = {}  # their numbers: patterns name one set again and again
@@ -150,9 +150,9 @@ class Nodes:
             self.nodes[loop][1].extend([again, following][::order])
             following, least = (again, least - 1) if least else (loop, 0)  # the last one is that of the loop
         else:
-            behind = following
+            after = following
             for _ in range(most - least):
-                following = self.add("split", [self.sequence(body, following), behind][::order])
+                following = self.add("split", [self.sequence(body, following), after][::order])
         for _ in range(least):
             following = self.sequence(body, following)
         return following
@@ -206,7 +206,7 @@ class Nodes:
         if known:
             return known[0]
         first = self.sequence(body, self.match())
-        self.looks.append(Look(ahead, first, written))
+        self.looks.append(Lookaround(ahead, first, written))
         return len(self.looks) - 1
 
     def classes(self) -> tuple[NDArray[np.int64], list[list[bool]]]:
@@ -303,11 +303,11 @@ def _step(
     following: dict[int, None] = {}  # an ordered set
     stack = list(reversed(state))
     while stack:
-        place = stack.pop()
-        if place in seen:
+        position = stack.pop()
+        if position in seen:
             continue
-        seen.add(place)
-        kind, *rest = nodes[place]
+        seen.add(position)
+        kind, *rest = nodes[position]
         if kind == "match":
             return tuple(following), True
         if kind == "split":
@@ -315,7 +315,7 @@ def _step(
         elif kind == "char":
             if sets[rest[0]] and not end:
                 following[rest[1]] = None
-        elif is_so(nodes[place], sets, end, bits):
+        elif is_so(nodes[position], sets, end, bits):
             stack.append(rest[2])
     return tuple(following), False
 

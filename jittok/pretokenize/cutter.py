@@ -33,23 +33,23 @@ from jittok.pretokenize.classes import distinct
 HERE, PREVIOUS, REMEMBER, NOTED, REST, ASK = 1, 2, 4, 8, 16, 32
 NONE, LAST, OLD = 0, 1, 2
 """Where the last match of a run ends: nowhere, before the character read last, or before an older one."""
-MANY = 2
+MOST_COUNTED = 2
 """Characters read, counted up to here."""
 MOST_CONFIGURATIONS = 1 << 12
 
 
-class Run(NamedTuple):
+class MatchRun(NamedTuple):
     """A configuration."""
 
     state: int
     gap: bool  # its start is no cut yet: it becomes one when a match is certain
     length: int  # 0, 1 or MANY
     age: int
-    following: Run | None  # the run from the last match on; None also where it is too involved to be known
+    following: MatchRun | None  # the run from the last match on; None also where it is too involved to be known
 
 
-BEGIN, BEGIN_IN_GAP = Run(START, False, 0, NONE, None), Run(START, True, 0, NONE, None)
-_Step = tuple[Run, int]
+BEGIN, BEGIN_IN_GAP = MatchRun(START, False, 0, NONE, None), MatchRun(START, True, 0, NONE, None)
+_Step = tuple[MatchRun, int]
 
 
 class Cutter(NamedTuple):
@@ -103,7 +103,7 @@ class Builder:
         self.classes = transitions.shape[1] - 1
         self.certain = certain_states(transitions)
 
-    def step(self, run: Run, c: int) -> _Step:
+    def step(self, run: MatchRun, c: int) -> _Step:
         """What follows on a character of class c, and the actions before it."""
         entry = self.rows[run.state][c]
         state, matched = entry >> 1, entry & 1
@@ -114,7 +114,7 @@ class Builder:
                 return begun, actions | HERE | more
             if more:
                 return BEGIN, ASK
-            return Run(state, False, _longer(run), LAST, begun), actions
+            return MatchRun(state, False, _longer(run), LAST, begun), actions
         if state == DEAD:
             return self.dead(run, c)
         if run.age == NONE:
@@ -123,15 +123,15 @@ class Builder:
                 gap, actions = False, _cut_at_start(run)
             elif gap and run.length == 1:
                 actions = REMEMBER
-            return Run(state, gap, _longer(run), NONE, None), actions
+            return MatchRun(state, gap, _longer(run), NONE, None), actions
         following = None
         if run.following is not None:
             following, more = self.step(run.following, c)
             if more:  # a cut that holds only if this run dies
                 following = None
-        return Run(state, False, _longer(run), OLD, following), REMEMBER if run.age == LAST else 0
+        return MatchRun(state, False, _longer(run), OLD, following), REMEMBER if run.age == LAST else 0
 
-    def dead(self, run: Run, c: int) -> _Step:
+    def dead(self, run: MatchRun, c: int) -> _Step:
         """The run dies on c without a match before c."""
         if run.age == NONE:
             if run.length == 0:
@@ -142,7 +142,7 @@ class Builder:
         following, actions = self.step(run.following, c)
         return (following, actions | _cut_at_match(run)) if actions & ASK == 0 else (BEGIN, ASK)
 
-    def after_cut(self, run: Run, c: int) -> _Step:
+    def after_cut(self, run: MatchRun, c: int) -> _Step:
         """As `step` where the piece ends before c."""
         actions = self.end(run)
         if actions & ASK:
@@ -150,7 +150,7 @@ class Builder:
         following, more = self.step(BEGIN, c)
         return following, actions | more | HERE
 
-    def end(self, run: Run) -> int:
+    def end(self, run: MatchRun) -> int:
         """The actions where the piece ends."""
         if run.length == 0:
             return 0
@@ -163,15 +163,15 @@ class Builder:
         return _cut_at_match(run) | self.end(run.following)
 
 
-def _longer(run: Run) -> int:
-    return min(run.length + 1, MANY)
+def _longer(run: MatchRun) -> int:
+    return min(run.length + 1, MOST_COUNTED)
 
 
-def _cut_at_start(run: Run) -> int:
+def _cut_at_start(run: MatchRun) -> int:
     return (HERE, PREVIOUS, NOTED)[run.length]
 
 
-def _cut_at_match(run: Run) -> int:
+def _cut_at_match(run: MatchRun) -> int:
     return PREVIOUS if run.age == LAST else NOTED
 
 

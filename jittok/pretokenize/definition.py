@@ -7,7 +7,7 @@ pattern on one of three engines. The engine is a part of its meaning:
     collapsed   std::regex on one byte a code point: ASCII stands for itself, all else for its category, so that
                 \\p{L} is a set of bytes (and so are \\p{Lu}, \\p{Ll}: case is known for ASCII only)
     wide        std::wregex on the code points, white space above U+007F folded into U+000B
-    custom:x    a splitter written by hand, in place of a pattern that it knows by its text (see `handwritten`)
+    custom:x    a splitter written by hand, in place of a pattern that it knows by its text (see `custom_splitters`)
 
 The patterns and engines of all pre types are in their records (`records`). Source: llama.cpp, `llm_tokenizer_bpe`
 and `unicode_regex_split`.
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from jittok.pretokenize.handwritten import SPLITTERS
+from jittok.pretokenize.custom_splitters import SPLITTERS
 from jittok.pretokenize.records import PreType, pre_type, pre_types
 from jittok.unicode.tables import (
     CATEGORY,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok.pretokenize.records import Family
+from jittok.pretokenize.records import PreTypeFamily
 from jittok.pretokenize.splitters.llama3 import PREFIX, SUFFIX, WITHOUT
 from jittok.unicode.tables import LETTER, MARK
 
 GENERAL, GPT2, LLAMA3, LINES, MARKED = 0, 1, 2, 3, 4
-"""MARKED: words are one after the other with marks, see `splitters.marks`; no pre type has it."""
+"""MARKED: words are one after the other with marks, see `splitters.word_bitmap`; no pre type has it."""
 SPLITTERS = {"gpt2": GPT2, "llama3": LLAMA3, "lines": LINES}
 CONTRACTIONS = {"prefix": PREFIX, "suffix": SUFFIX, "without": WITHOUT}
 
@@ -29,7 +29,7 @@ GENERAL_NUMBERS = FamilyNumbers(GENERAL, 0, 0, 0, WITHOUT, LETTER)
 """The general splitter, which runs the patterns themselves."""
 
 
-def family_numbers(family: Family | None) -> FamilyNumbers:
+def family_numbers(family: PreTypeFamily | None) -> FamilyNumbers:
     """Those of a family of splitters for words; of the general splitter where there is none."""
     if family is None or family.splitter == "lines":
         return GENERAL_NUMBERS
@@ -43,6 +43,6 @@ def family_numbers(family: Family | None) -> FamilyNumbers:
     )
 
 
-def cuts_lines(family: Family | None) -> bool:
+def cuts_lines(family: PreTypeFamily | None) -> bool:
     """Whether the words of a family are whole lines of characters."""
     return family is not None and family.splitter == "lines"

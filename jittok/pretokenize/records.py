@@ -5,8 +5,8 @@ A record:
     number, name    llama.cpp's llama_vocab_pre_type
     byte_encode     whether words are written in the alphabet of bytes before they are looked up
     patterns        {"engine", "regex"} in the order of application, as llama.cpp writes them (see `definition`)
-    family          the fast splitter that cuts in the same places, with its settings (see `Family`); most have none
-    newlines_whole  a word of newlines that is a token is that token
+    family          the fast splitter that cuts in the same places, with its settings (see `PreTypeFamily`); most have
+    none newlines_whole  a word of newlines that is a token is that token
     always_bos      BOS is added whatever the file says
     begin_lines     U+2581 is before each line, if it does not begin so
     names           the strings of tokenizer.ggml.pre that lead here, each with
@@ -33,7 +33,7 @@ from jittok.record import Record
 FILE = os.path.join(os.path.dirname(__file__), "pre_types.json")
 
 
-class Family(Record):
+class PreTypeFamily(Record):
     """A fast splitter that cuts as the patterns do, and how it is set."""
 
     splitter: str  # "gpt2", "llama3", or "lines" where words are whole lines of characters
@@ -53,7 +53,7 @@ class PreType(Record):
     engines: tuple[str, ...]  # what runs each of them
     byte_encode: bool  # words are written in the alphabet of bytes before they are looked up
     names: dict[str, dict[str, Any]] = {}  # noqa: RUF012  of tokenizer.ggml.pre, each with what it says
-    family: Family | None = None
+    family: PreTypeFamily | None = None
     newlines_whole: bool = False
     always_bos: bool = False
     begin_lines: bool = False
@@ -81,7 +81,7 @@ def read_record(record: dict[str, Any]) -> PreType:
     fields = {name: value for name, value in record.items() if name != "comment"}
     patterns = fields.pop("patterns")
     if "family" in fields:
-        fields["family"] = Family(**fields["family"])
+        fields["family"] = PreTypeFamily(**fields["family"])
     regexes, engines = (tuple(pattern[part] for pattern in patterns) for part in ("regex", "engine"))
     return PreType(**fields, regexes=regexes, engines=engines)
 
@@ -97,7 +97,7 @@ def pre_type(number: int) -> PreType:
 
 
 @cache
-def families() -> dict[tuple[tuple[str, str], ...], Family]:
+def families() -> dict[tuple[tuple[str, str], ...], PreTypeFamily]:
     """(pattern, engine) in the order of application -> the fast splitter that cuts in the same places."""
     return {pre.patterns: pre.family for pre in pre_types() if pre.family}
 

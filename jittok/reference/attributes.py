@@ -168,7 +168,7 @@ def map_order(texts: Sequence[bytes]) -> Iterator[bytes]:
 
     One linked list holds all nodes. A bucket knows the node before its first one (None: the list's head).
     """
-    behind: dict[bytes | None, bytes | None] = {None: None}
+    after: dict[bytes | None, bytes | None] = {None: None}
     front: dict[int, bytes | None] = {}
     hashes = {text: std_hash(text) for text in texts}
     size = 1
@@ -176,23 +176,23 @@ def map_order(texts: Sequence[bytes]) -> Iterator[bytes]:
     def insert(text: bytes) -> None:
         bucket = hashes[text] % size
         if bucket not in front:
-            front[bucket], first = None, behind[None]
+            front[bucket], first = None, after[None]
             if first is not None:
                 front[hashes[first] % size] = text
-        behind[text] = behind[front[bucket]]
-        behind[front[bucket]] = text
+        after[text] = after[front[bucket]]
+        after[front[bucket]] = text
 
     def listed() -> Iterator[bytes]:
-        text = behind[None]
+        text = after[None]
         while text is not None:
             yield text
-            text = behind[text]
+            text = after[text]
 
     for count, text in enumerate(texts, 1):
         if count > size or size == 1:
             nodes = list(listed())
             size = next(each for each in SIZES if each > size)
-            behind = {None: None}
+            after = {None: None}
             front = {}
             for node in nodes:
                 insert(node)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jittok.errors import EncodingFailed
 from jittok.pipeline.models import PairMerges
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Observe, Symbols, merge_pairs
 from jittok.unicode.tables import sequence_length
 from jittok.vocab import Vocab

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from jittok.errors import InvalidToken
-from jittok.reference.per_vocab import attributes, piece_attributes
 from jittok.reference.rwkv import unescape
+from jittok.reference.vocab_tables import attributes, piece_attributes
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.unicode.tables import BYTE_OF_CHARACTER, code_points, utf8
 from jittok.vocab import Vocab
@@ -42,8 +42,8 @@ def detokenize(
     if remove_special and vocab.add_eos and ids and ids[-1] == vocab.eos_id:
         del ids[-1]
     text = bytearray()
-    for place, token in enumerate(ids):
-        text += token_to_piece(vocab, token, lstrip=int(strip and place == 0), special=unparse_special)
+    for position, token in enumerate(ids):
+        text += token_to_piece(vocab, token, lstrip=int(strip and position == 0), special=unparse_special)
     return clean_spaces(text) if clean and vocab.clean_spaces else bytes(text)
 
 

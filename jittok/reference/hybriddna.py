@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jittok.pipeline.steps import Kmers
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.unicode.characters import KMER_MARK
 from jittok.vocab import Vocab
 

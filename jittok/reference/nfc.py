@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jittok.reference.mapped import Mapped
+from jittok.reference.mapped_text import Mapped
 from jittok.unicode.nfc import begins_anew, combining_class, composition, decomposition
 from jittok.unicode.tables import decode, utf8
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from jittok.errors import EncodingFailed, MalformedVocab
 from jittok.pipeline.steps import PlamoSegments
-from jittok.reference.mapped import Mapped, Token
-from jittok.reference.per_vocab import file_attributes, per_vocab, scores
+from jittok.reference.mapped_text import Mapped, Token
+from jittok.reference.vocab_tables import file_attributes, per_vocab, scores
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 from jittok.unicode.tables import code_points, decode, is_whitespace, utf8
 from jittok.vocab import Vocab
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     block: int  # rows of the piece itself
 
 
-class Table(NamedTuple):
+class SuffixTable(NamedTuple):
     """Rows, sorted by suffix; `blocks[c, rest]` is where those of c + (the suffix of block `rest`) begin."""
 
     rows: list[Row]
@@ -71,9 +71,9 @@ def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
     points = [c for c, _, _ in text]
     cuts = {0, len(points), *_around_controls(points)}
     cuts |= _around_runs(points, cuts)
-    places = sorted(cuts)
+    positions = sorted(cuts)
     found: list[list[Point]] = []
-    for i, j in pairwise(places):
+    for i, j in pairwise(positions):
         kept: list[Point] = []
         for point in text[i:j]:
             if point[0] == BOUNDARY:
@@ -119,7 +119,7 @@ def _around_runs(points: list[int], cuts: set[int]) -> set[int]:
     return found
 
 
-def searched(known: Table, fragment: Mapped, text: list[Point]) -> Iterator[Token]:
+def searched(known: SuffixTable, fragment: Mapped, text: list[Point]) -> Iterator[Token]:
     """The tokens of one segment; byte tokens for a character that has none."""
     at = 0
     for size, token in best_pieces(known, [c for c, _, _ in text], [fragment.starts[i] for _, i, _ in text]):
@@ -135,7 +135,7 @@ def searched(known: Table, fragment: Mapped, text: list[Point]) -> Iterator[Toke
 
 
 def best_pieces(
-    known: Table, text: list[int], places: list[int], observe: Observe | None = None
+    known: SuffixTable, text: list[int], positions: list[int], observe: Observe | None = None
 ) -> list[tuple[int, int]]:
     """(code points, id) of the pieces of the cheapest way, id -1 for an unknown character.
 
@@ -156,7 +156,7 @@ def best_pieces(
             if score > INVALID:
                 if i + size > len(text):
                     expected = "pieces that end inside the text (llama.cpp reads outside its table here)"
-                    raise EncodingFailed(0, places[i], f"a piece of {size} code points", expected)
+                    raise EncodingFailed(0, positions[i], f"a piece of {size} code points", expected)
                 if observe:
                     observe(i, size, token, score, cost[i + size] - score, cost[i + size] - score < cost[i])
                 if cost[i + size] - score < cost[i]:
@@ -167,14 +167,14 @@ def best_pieces(
     pieces, i = [], 0
     while i < len(text):
         if path[i][0] == 0:
-            raise EncodingFailed(0, places[i], chr(min(text[i], 0x10FFFF)), "text that can be cut into pieces")
+            raise EncodingFailed(0, positions[i], chr(min(text[i], 0x10FFFF)), "text that can be cut into pieces")
         pieces.append(path[i])
         i += path[i][0]
     return pieces
 
 
 @per_vocab
-def table(vocab: Vocab) -> Table:
+def table(vocab: Vocab) -> SuffixTable:
     """The table of a vocabulary. MalformedVocab: a byte has no token.
 
     Source: llama.cpp, `llm_tokenizer_plamo2::build`.
@@ -212,7 +212,7 @@ def table(vocab: Vocab) -> Table:
             if piece in score_of:
                 rows.append(Row(n, ids.get(piece, -1), fixed_score(score_of[piece]), block_of[piece]))
         rows.append(Row(1, -1, UNKNOWN, 0))
-    return Table(rows, blocks, byte_tokens)
+    return SuffixTable(rows, blocks, byte_tokens)
 
 
 def _text(points: list[int]) -> bytes:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from jittok.errors import EncodingFailed
 from jittok.pipeline.models import LongestEscaped
-from jittok.reference.mapped import Mapped, Token
-from jittok.reference.per_vocab import per_vocab
+from jittok.reference.mapped_text import Mapped, Token
+from jittok.reference.vocab_tables import per_vocab
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import model_of
 

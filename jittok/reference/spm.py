@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jittok.errors import EncodingFailed
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Observe, Symbols, merge_pairs
-from jittok.reference.per_vocab import scores
+from jittok.reference.vocab_tables import scores
 from jittok.vocab import Vocab
 
 

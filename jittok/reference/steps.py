@@ -14,7 +14,7 @@ from jittok.errors import EncodingFailed
 from jittok.pipeline import steps
 from jittok.pretokenize.definition import cut
 from jittok.reference import hybriddna, plamo2, ugm, wpm
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.nfc import nfc
 from jittok.unicode.characters import NEWLINE
 from jittok.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, code_points, decode, is_whitespace, lower, utf8
@@ -121,11 +121,11 @@ def _squeeze(vocab: Vocab, _: steps.SqueezeLlama, part: Mapped) -> Iterator[Part
 def _cut(_: Vocab, step: steps.Cut, part: Mapped) -> Iterator[Part]:
     """Matches, and what is between them. A match may be empty. Source: llama.cpp, `unicode_regex_split`."""
     points = code_points(bytes(part.text), shortest=False)
-    places = [0]
+    positions = [0]
     for c in points:
-        places.append(places[-1] + len(utf8(c)))
+        positions.append(positions[-1] + len(utf8(c)))
     for piece in cut(points, step.pattern.text, step.pattern.engine):
-        yield part.part(places[piece.start], places[piece.stop])
+        yield part.part(positions[piece.start], positions[piece.stop])
 
 
 def _spell(_: Vocab, __: steps.SpellBytes, part: Mapped) -> Iterator[Part]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.pipeline import models
-from jittok.reference import bpe, plamo2, rwkv, spm, test_model, ugm, wpm
+from jittok.reference import bpe, fake_model, plamo2, rwkv, spm, ugm, wpm
 from jittok.reference.detokenize import detokenize, token_to_piece
-from jittok.reference.mapped import Mapped, Token, mapped
+from jittok.reference.mapped_text import Mapped, Token, mapped
 from jittok.reference.special import partition
 from jittok.reference.steps import words
 from jittok.vocab import NO_TOKEN, Vocab
@@ -22,7 +22,7 @@ MODELS: dict[type, Callable[[Vocab, Mapped], Iterator[Token]]] = {
     models.LongestText: wpm.tokens,
     models.LongestEscaped: rwkv.tokens,
     models.Suffixes: plamo2.tokens,
-    models.Hashed: test_model.tokens,
+    models.Hashed: fake_model.tokens,
 }
 """What becomes of one word, by the model of the vocabulary's Pipeline."""
 

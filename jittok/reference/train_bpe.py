@@ -15,7 +15,7 @@ from jittok.unicode.tables import CHARACTER_OF_BYTE
 from jittok.vocab.keys import pre_names
 
 
-class Step(NamedTuple):
+class MergeStep(NamedTuple):
     """One merge."""
 
     left: int
@@ -38,7 +38,7 @@ def learn(
     min_frequency: int = 0,
     alphabet: str = "bytes",
     longest: int | None = None,
-) -> tuple[list[str], list[Step]]:
+) -> tuple[list[str], list[MergeStep]]:
     """(texts of all ids, merges). longest: symbols of a new pair must add up to less, but for two single ones."""
     texts = list(dict.fromkeys(special))
     seen = {chr(c) for c in CHARACTER_OF_BYTE} if alphabet == "bytes" else {c for word in words for c in word}
@@ -55,12 +55,12 @@ def merge_lines(
     min_frequency: int = 0,
     longest: int | None = None,
     shared: bool = False,
-) -> tuple[list[str], list[Step]]:
+) -> tuple[list[str], list[MergeStep]]:
     """The same of lines of ids. shared: a text that exists is merged to its id; else such a pair is passed over."""
     ids = {text: number for number, text in enumerate(texts)}
     lengths = dict.fromkeys(range(len(texts)), 1)
     lines = [(list(line), count) for line, count in counted.items()]
-    steps: list[Step] = []
+    steps: list[MergeStep] = []
     while len(texts) < size:
         pairs: Counter[tuple[int, int]] = Counter()
         for line, count in lines:
@@ -88,5 +88,5 @@ def merge_lines(
                     line[at : at + 2] = [c]
                     done += count
                 at += 1
-        steps.append(Step(a, b, c, best, done))
+        steps.append(MergeStep(a, b, c, best, done))
     return texts, steps

@@ -36,11 +36,11 @@ def seed_scores(sentences: Sequence[str], valid: Callable[[str], bool], longest:
     counts: Counter[str] = Counter()
     following: dict[str, set[int]] = {}
     for sentence in sentences:
-        behind = [c.encode()[0] for c in sentence] + [0]
+        after = [c.encode()[0] for c in sentence] + [0]
         for start in range(len(sentence)):
             for end in range(start + 2, min(start + longest, len(sentence)) + 1):
                 counts[sentence[start:end]] += 1
-                following.setdefault(sentence[start:end], set()).add(behind[end])
+                following.setdefault(sentence[start:end], set()).add(after[end])
     found = {text: number for text, number in counts.items() if len(following[text]) > 1 and valid(text)}
     last = sentences[-1]
     for start in range(max(len(last) - longest, 0), len(last) - 1):
@@ -113,16 +113,16 @@ def add_expected(model: Model, word: str, count: int, expected: Any) -> Any:
     """Adds how often each piece is expected in `count` words; the logarithm of the word's likelihood, so often."""
     edges, size = list(model.lattice(word)), len(word)
     before: list[Any] = [0.0] + [None] * size
-    behind: list[Any] = [None] * size + [0.0]
+    after: list[Any] = [None] * size + [0.0]
     for begin, end, _, score in edges:
         sum_ = F(score + before[begin])
         before[end] = sum_ if before[end] is None else log_sum(before[end], sum_)
     for begin in reversed(range(size)):
         for _, end, _, score in (edge for edge in edges if edge[0] == begin):
-            sum_ = F(score + behind[end])
-            behind[begin] = sum_ if behind[begin] is None else log_sum(behind[begin], sum_)
+            sum_ = F(score + after[end])
+            after[begin] = sum_ if after[begin] is None else log_sum(after[begin], sum_)
     for begin, end, k, score in edges:
-        share = math.exp(float(F(F(F(before[begin] + score) + behind[end]) - before[size])))
+        share = math.exp(float(F(F(F(before[begin] + score) + after[end]) - before[size])))
         expected[k] = F(float(expected[k]) + float(F(count)) * share)
     return F(F(count) * before[size])
 
@@ -213,18 +213,18 @@ def two_best(model: Model, word: str) -> list[list[int]]:
     found: list[list[int]] = []
     agenda.push((best[-1], len(word), 0.0, None))
     while agenda.rows and len(found) < 2:
-        _, place, behind, path = agenda.pop()
-        if place == -1:
+        _, position, after, path = agenda.pop()
+        if position == -1:
             ids = []
             while path is not None:
                 k, path = path
                 ids.append(k)
             found.append(ids)
             continue
-        if place == 0:
-            agenda.push((F(0.0 + behind), -1, behind, path))
-        for begin, k, score, sum_ in ends[place]:
-            agenda.push((F(sum_ + behind), begin, F(score + behind), (k, path)))
+        if position == 0:
+            agenda.push((F(0.0 + after), -1, after, path))
+        for begin, k, score, sum_ in ends[position]:
+            agenda.push((F(sum_ + after), begin, F(score + after), (k, path)))
     return found
 
 
@@ -254,8 +254,8 @@ def prune(model: Model, words: Sequence[tuple[str, int]], goal: int, slices: int
         for other in ways[1]:
             others = F(float(others) + (math.log(float(F(freq[other] + freq[k]))) - float(others_whole)))
         candidates.append((F(F(freq[k] / whole) * F(own_log - others)), k))
-    room = max(goal, int(F(SHRINKS * F(count)))) - len(kept)
-    best = sorted(candidates, key=lambda row: (-row[0], row[1]))[: max(room, 0)]
+    capacity = max(goal, int(F(SHRINKS * F(count)))) - len(kept)
+    best = sorted(candidates, key=lambda row: (-row[0], row[1]))[: max(capacity, 0)]
     return kept + [model.pieces[k] for _, k in best]
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from jittok.errors import EncodingFailed
 from jittok.pipeline.models import Lattice
 from jittok.pipeline.steps import SqueezeLlama
-from jittok.reference.mapped import Mapped, Token
-from jittok.reference.per_vocab import attributes, file_attributes, per_vocab, scores
+from jittok.reference.mapped_text import Mapped, Token
+from jittok.reference.vocab_tables import attributes, file_attributes, per_vocab, scores
 from jittok.reference.xcda import charsmap, longest_key, replacement
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import REPLACEMENT, sequence_length, utf8, well_formed
@@ -24,7 +24,7 @@ FLOAT32_MAX = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
 UNKNOWN_PENALTY = 10.0
 
 
-class Tables(NamedTuple):
+class UgmTables(NamedTuple):
     """What llama.cpp builds once, from the attributes as the file gives them."""
 
     tokens: dict[bytes, int]  # that can match
@@ -33,7 +33,7 @@ class Tables(NamedTuple):
     unknown_score: float
 
 
-class Cell(NamedTuple):
+class LatticeCell(NamedTuple):
     """The best way to reach a place: its last token, where that starts, the sum of scores."""
 
     token: int
@@ -53,7 +53,7 @@ class Challenge(NamedTuple):
 
 
 @per_vocab
-def tables(vocab: Vocab) -> Tables:
+def tables(vocab: Vocab) -> UgmTables:
     """The tokens of a vocabulary that can match, and the score of an unknown character."""
     tokens, users, lowest = {}, [], FLOAT32_MAX
     for token, (text, score, attribute) in enumerate(
@@ -66,7 +66,7 @@ def tables(vocab: Vocab) -> Tables:
         if attribute & USER_DEFINED:
             users.append(text)
     unknown = struct.unpack("<f", struct.pack("<f", lowest - UNKNOWN_PENALTY))[0]
-    return Tables(tokens, _prefixes(tokens), _prefixes(users), unknown)
+    return UgmTables(tokens, _prefixes(tokens), _prefixes(users), unknown)
 
 
 def _prefixes(texts: dict[bytes, int] | list[bytes]) -> frozenset[bytes]:
@@ -154,17 +154,17 @@ def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes
     return out
 
 
-def lattice(vocab: Vocab, text: bytes, observe: Callable[[Challenge], None] | None = None) -> list[Cell]:
+def lattice(vocab: Vocab, text: bytes, observe: Callable[[Challenge], None] | None = None) -> list[LatticeCell]:
     """The best cell of each place of a normalized text. Sums are doubles; only a higher one wins."""
     known, attribute, score_of = tables(vocab), attributes(vocab), scores(vocab)
     unknown = model_of(vocab, Lattice).unknown
-    cells = [Cell(unknown, 0, 0.0), *[Cell(unknown, 0, LOWEST)] * len(text)]
+    cells = [LatticeCell(unknown, 0, 0.0), *[LatticeCell(unknown, 0, LOWEST)] * len(text)]
 
     def challenge(token: int, start: int, stop: int, score: float) -> None:
         total = cells[start].score + score
         won = total > cells[stop].score
         if won:
-            cells[stop] = Cell(token, start, total)
+            cells[stop] = LatticeCell(token, start, total)
         if observe:
             observe(Challenge(start, stop, token, score, total, won))
 
@@ -185,7 +185,7 @@ def lattice(vocab: Vocab, text: bytes, observe: Callable[[Challenge], None] | No
     return cells
 
 
-def best_path(cells: list[Cell]) -> list[Token]:
+def best_path(cells: list[LatticeCell]) -> list[Token]:
     """(id, start, stop) along the best path, in the order of the text."""
     path, stop = [], len(cells) - 1
     while True:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from jittok.errors import EncodingFailed
 from jittok.pipeline.models import LongestText
 from jittok.pipeline.steps import BertWords
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import (
     CONTROL,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jittok.errors import EncodingFailed
-from jittok.reference.per_vocab import per_vocab
+from jittok.reference.vocab_tables import per_vocab
 from jittok.vocab import Vocab
 
 LABEL = 0x800000FF
@@ -33,7 +33,7 @@ class Charsmap(NamedTuple):
         return self.units[node]
 
 
-class Step(NamedTuple):
+class UnitStep(NamedTuple):
     """One byte of a walk."""
 
     byte: int
@@ -60,7 +60,7 @@ def base(unit: int) -> int:
     return unit >> 10 << (8 if unit & 0x200 else 0)
 
 
-def walk(chars: Charsmap, text: bytes | bytearray, at: int) -> Iterator[Step]:
+def walk(chars: Charsmap, text: bytes | bytearray, at: int) -> Iterator[UnitStep]:
     """The steps from text[at] on; the last one may not match. EncodingFailed: a link leads outside."""
     if not chars.units:
         return
@@ -72,11 +72,11 @@ def walk(chars: Charsmap, text: bytes | bytearray, at: int) -> Iterator[Step]:
         node ^= byte
         unit = chars.unit(node, at)
         if unit & LABEL != byte:
-            yield Step(byte, node, unit & LABEL)
+            yield UnitStep(byte, node, unit & LABEL)
             return
         then, leaf = node ^ base(unit), bool(unit & 0x100)
         value = chars.unit(then, at) & 0x7FFFFFFF if leaf else None
-        yield Step(byte, node, byte, leaf, base(unit), then, value)
+        yield UnitStep(byte, node, byte, leaf, base(unit), then, value)
         node = then
 
 

@@ -63,8 +63,8 @@ def arrow_offsets(array: Any, dtype: Any, size: int) -> NDArray[np.int64]:
     what, count = f"an Arrow array of {array.type}", len(array)
     if not count:
         return np.zeros(1, np.int64)
-    places = arrow_numbers(array.buffers()[1], dtype, array.offset, count + 1, f"{what}: offsets")
-    offsets = places.astype(np.int64)  # a copy: what is checked is what is used
+    positions = arrow_numbers(array.buffers()[1], dtype, array.offset, count + 1, f"{what}: offsets")
+    offsets = positions.astype(np.int64)  # a copy: what is checked is what is used
     proven(offsets[:-1], offsets[1:], size, what)
     return offsets
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from jittok.rows.checks import own
 
 
-def fixed(array: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
+def read_only_array(array: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
     """A read-only, C-contiguous, one-dimensional view; TypeError for another kind, ValueError for another shape."""
     given = as_array(array, what)
     if given.dtype.kind not in "iu" and given.size:
@@ -31,7 +31,9 @@ def fixed(array: ArrayLike, dtype: type[np.generic], what: str) -> NDArray[Any]:
 
 def fixed_offsets(offsets: ArrayLike, size: int, of: str) -> NDArray[np.int64]:
     """Offsets of rows over `size` elements: n + 1 of them, from 0 to `size`, never falling."""
-    checked = own(fixed(offsets, np.int64, "offsets"))  # what is checked here stays so: no one can write to it
+    checked = own(
+        read_only_array(offsets, np.int64, "offsets")
+    )  # what is checked here stays so: no one can write to it
     if checked.size == 0:
         raise ValueError("offsets: found none, expected one more than there are rows")
     if checked[0] != 0 or checked[-1] != size:
@@ -69,11 +71,11 @@ def byte_view(view: memoryview) -> memoryview:
 
 def row_number(row: int, count: int) -> int:
     """A row number, from the end when negative. Raises IndexError."""
-    place = whole_number(row, "row")
-    place += count if place < 0 else 0
-    if not 0 <= place < count:
+    position = whole_number(row, "row")
+    position += count if position < 0 else 0
+    if not 0 <= position < count:
         raise IndexError(f"row {row}: expected {-count} <= row < {count}")
-    return place
+    return position
 
 
 class Ragged:
@@ -91,7 +93,7 @@ class Ragged:
     def __init__(self, data: ArrayLike | bytes, offsets: ArrayLike) -> None:
         data = byte_view(data) if isinstance(data, memoryview) else data
         raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes | bytearray | memoryview) else data
-        object.__setattr__(self, "data", fixed(raw, np.uint8, "data"))
+        object.__setattr__(self, "data", read_only_array(raw, np.uint8, "data"))
         object.__setattr__(self, "offsets", fixed_offsets(offsets, self.data.size, "bytes"))
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from jittok.errors import check_local, missing, refuse_keywords
 from jittok.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, proven
 from jittok.rows.ids import Ids
-from jittok.rows.ragged import fixed, fixed_offsets, row_number, whole_number
-from jittok.rows.saved import FILES, beside, check_files, check_free, put_in_place, read_array
+from jittok.rows.npy_files import FILES, beside, check_files, check_free, put_in_place, read_array
+from jittok.rows.ragged import fixed_offsets, read_only_array, row_number, whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ class TokenArray:
     _around: tuple[int, int]
 
     def __init__(self, ids: ArrayLike, offsets: ArrayLike) -> None:
-        object.__setattr__(self, "ids", fixed(ids, np.int32, "ids"))
+        object.__setattr__(self, "ids", read_only_array(ids, np.int32, "ids"))
         object.__setattr__(self, "offsets", fixed_offsets(offsets, self.ids.size, "ids"))
         object.__setattr__(self, "_describe", None)
         object.__setattr__(self, "_around", (0, 0))
@@ -87,9 +87,9 @@ class TokenArray:
         """The same rows, which show themselves as tokens: describe(ids) gives a record a token. It is not pickled."""
         return self._same(describe, self._around)
 
-    def surrounded_by(self, front: int, behind: int) -> TokenArray:
+    def surrounded_by(self, front: int, after: int) -> TokenArray:
         """The same rows, of which so many first and last ids were put around each text: `to_padded` keeps them."""
-        return self._same(self._describe, (int(front), int(behind)))
+        return self._same(self._describe, (int(front), int(after)))
 
     def _same(self, describe: Describe | None, around: tuple[int, int]) -> TokenArray:
         """The same arrays, which are not checked again."""
@@ -180,32 +180,32 @@ class TokenArray:
             )
         if side not in ("right", "left"):
             raise ValueError(f"side: found {side!r}, expected 'right' or 'left'")
-        front, behind = self._around if closing is None else (self._around[0], whole_number(closing, "closing"))
+        front, after = self._around if closing is None else (self._around[0], whole_number(closing, "closing"))
         pad_id = whole_number(pad_id, "pad_id")
         if not -INT32_MAX - 1 <= pad_id <= INT32_MAX:
             raise ValueError(f"pad_id: found {pad_id}, expected an int32")
         lengths = self.lengths
         longest = int(lengths.max(initial=0))
         length = longest if length is None else whole_number(length, "length")
-        if length < 0 or behind < 0:
-            raise ValueError(f"length and closing: found {length} and {behind}, expected 0 or more")
+        if length < 0 or after < 0:
+            raise ValueError(f"length and closing: found {length} and {after}, expected 0 or more")
         if longest > length and not truncate:
             row = int(np.argmax(lengths > length))
             raise ValueError(
                 f"row {row}: found {lengths[row]} ids, expected at most {length}: length=None pads to the longest row, "
                 "truncate=True cuts the text of longer ones and keeps the special tokens around it"
             )
-        if longest > length < front + behind:
-            raise ValueError(f"length: found {length}, expected {front + behind} or more, the ids around each text")
-        places = np.arange(length)
+        if longest > length < front + after:
+            raise ValueError(f"length: found {length}, expected {front + after} or more, the ids around each text")
+        positions = np.arange(length)
         wide = lengths[:, None]
-        mask = places[None, :] < wide if side == "right" else places[None, :] >= length - wide
+        mask = positions[None, :] < wide if side == "right" else positions[None, :] >= length - wide
         out = np.full((len(self), length), pad_id, np.int32)
         ids = self.ids
         if longest > length:
             at = np.arange(ids.size) - np.repeat(self.offsets[:-1], lengths)
-            kept = np.repeat(np.minimum(lengths, length) - behind, lengths)
-            ids = ids[(at < kept) | (at >= np.repeat(lengths - behind, lengths))]
+            kept = np.repeat(np.minimum(lengths, length) - after, lengths)
+            ids = ids[(at < kept) | (at >= np.repeat(lengths - after, lengths))]
         out[mask] = ids
         return out, mask
 

@@ -19,7 +19,7 @@ from jittok.pretokenize.classes import UNICODE_SIZE
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT, DoubleArray
 from jittok.structures.sequences import Sequences, SequenceWindow, open_sequences
 
-CONTROL, LETTER, DIGIT, OTHER, APART, BLANK, WIDE = range(7)
+CONTROL, LETTER, DIGIT, OTHER, TIED, BLANK, WIDE = range(7)
 """Classes. APART: up to APART_BYTES printable bytes or controls that a vocabulary ties to classes that the rest of
 their own class is free of; BLANK: the space, and controls that count as one; WIDE: everything that is not ASCII."""
 CLASSES = 7
@@ -151,7 +151,7 @@ def wide_character(rules: SpanWindow, text: Window, i: int) -> tuple[int, int, i
 
 
 @helper
-def pair_place(left: int, right: int, bits: int) -> np.uint64:
+def pair_slot(left: int, right: int, bits: int) -> np.uint64:
     """The bit of a pair of code points in a filter of 2 ** bits."""
     h = multiply(multiply(np.uint64(left), PAIR_K1) ^ np.uint64(right), PAIR_K2)
     return h >> np.uint64(64 - bits)
@@ -160,8 +160,8 @@ def pair_place(left: int, right: int, bits: int) -> np.uint64:
 @helper
 def may_join(rules: SpanWindow, left: int, right: int) -> bool:
     """Whether some token may hold these wide characters side by side."""
-    place = pair_place(left, right, rules.pair_bits)
-    return bool((get_u64(rules.pairs, np.int64(place >> _6)) >> (place & _63)) & np.uint64(1))
+    position = pair_slot(left, right, rules.pair_bits)
+    return bool((get_u64(rules.pairs, np.int64(position >> _6)) >> (position & _63)) & np.uint64(1))
 
 
 @helper
@@ -191,10 +191,10 @@ def crosses_path(rules: SpanWindow, text: Window, begin: int, at: int, stop: int
         starts &= starts - np.uint64(1)
         node = ROOT
         while i < stop and i <= at:
-            place = get_i32(rules.paths, UNIT * node + BASE) ^ get_u8(text, i)
-            if get_i32(rules.paths, UNIT * place + PARENT) != node:
+            position = get_i32(rules.paths, UNIT * node + BASE) ^ get_u8(text, i)
+            if get_i32(rules.paths, UNIT * position + PARENT) != node:
                 break
-            node = place
+            node = position
             i += 1
         if i > at:
             return True

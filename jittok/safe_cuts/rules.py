@@ -13,7 +13,6 @@ from jittok._jit import frozen
 from jittok.pretokenize.classes import UNICODE_SIZE, distinct, two_stage_of
 from jittok.safe_cuts.cuts import (
     ANY_BYTE,
-    APART,
     APART_BYTES,
     BLANK,
     BLANK_BYTES,
@@ -35,6 +34,7 @@ from jittok.safe_cuts.cuts import (
     RIGHT_ASCII,
     RIGHT_WIDE,
     STICKY,
+    TIED,
     WIDE,
     SpanRules,
 )
@@ -135,7 +135,7 @@ def class_of(apart: Iterable[int] = (), blanks: Iterable[int] = ()) -> NDArray[n
     found = np.full(129, OTHER, np.int64)
     found[:0x20], found[0x7F] = CONTROL, CONTROL
     found[0x30:0x3A], found[0x41:0x5B], found[0x61:0x7B] = DIGIT, LETTER, LETTER
-    found[list(apart)] = APART
+    found[list(apart)] = TIED
     found[[0x20, *blanks]] = BLANK
     found[128] = WIDE
     return found
@@ -156,7 +156,7 @@ def choose_apart(table: NDArray[np.bool_], never: Iterable[int] = ()) -> list[in
     """Up to APART_BYTES bytes whose leaving their class frees the most pairs of classes; in order of their use."""
     weights = np.ones((CLASSES, CLASSES))
     weights[:, BLANK] = 8  # words end at blanks: nothing is worth more
-    weights[APART], weights[:, APART] = 0, 0
+    weights[TIED], weights[:, TIED] = 0, 0
     chosen: list[int] = []
     candidates = [b for b in range(128) if class_of()[b] in (CONTROL, OTHER) and b not in set(never)]
     cost = float((tied_classes(table, class_of()) * weights).sum())
@@ -294,9 +294,9 @@ def _filled(values: Iterable[int], size: int, unused: int) -> NDArray[np.int64]:
 
 
 def _pair_filter(left: NDArray[np.int64], right: NDArray[np.int64], bits: int) -> NDArray[np.uint64]:
-    """The bit filter of pairs of code points; the same hash as `pair_place`."""
+    """The bit filter of pairs of code points; the same hash as `pair_slot`."""
     with np.errstate(over="ignore"):
-        places = ((left.astype(np.uint64) * PAIR_K1) ^ right.astype(np.uint64)) * PAIR_K2 >> np.uint64(64 - bits)
+        positions = ((left.astype(np.uint64) * PAIR_K1) ^ right.astype(np.uint64)) * PAIR_K2 >> np.uint64(64 - bits)
     words = np.zeros(1 << bits - 6, np.uint64)
-    np.bitwise_or.at(words, (places >> np.uint64(6)).astype(np.int64), np.uint64(1) << (places & np.uint64(63)))
+    np.bitwise_or.at(words, (positions >> np.uint64(6)).astype(np.int64), np.uint64(1) << (positions & np.uint64(63)))
     return words

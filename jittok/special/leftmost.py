@@ -14,20 +14,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, as_int64, helper, kernel
 from jittok._raw import Window, get_i32, get_u8, put_i32, put_i64, window
-from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
-from jittok.special.partition import Work
+from jittok.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
+from jittok.special.partition import PartitionWork
 from jittok.special.search import SearchWindow, know_long, next_occurrence
 from jittok.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.structures.double_array import NO_VALUE
 from jittok.structures.long_keys import open_long
 from jittok.structures.sequences import open_sequences
 from jittok.structures.utf8 import decode
-from jittok.structures.white import white_before, white_behind
+from jittok.structures.white_space import white_after, white_before
 
 NO_ROOM, NO_WORK = -1, -2
-AHEAD = 8
+FRAGMENTS_PER_TOKEN = 8
 """Fragments that one token may need capacity for."""
 
 
@@ -37,7 +37,7 @@ class Output(NamedTuple):
     starts: Window
     stops: Window
     tokens: Window
-    room: int
+    capacity: int
 
 
 @helper
@@ -50,7 +50,7 @@ def put_fragment(out: Output, at: int, start: int, stop: int, token: int) -> int
 
 
 @helper
-def open_search(special: SpecialTokens, work: Work, data: U8, second: bool) -> SearchWindow:
+def open_search(special: SpecialTokens, work: PartitionWork, data: U8, second: bool) -> SearchWindow:
     """Windows onto the tokens that are searched for, and the text. second: what long tokens begin where is kept
     apart."""
     return SearchWindow(
@@ -65,7 +65,7 @@ def open_search(special: SpecialTokens, work: Work, data: U8, second: bool) -> S
 @helper
 def _in_word(special: SpecialTokens, data: U8, at: int, stop: int) -> bool:
     code, _ = decode(data, at, stop, 1)
-    return wide(special.strips[special.ids.size + (code >> 3)]) >> (code & 7) & 1 != 0
+    return as_int64(special.strips[special.ids.size + (code >> 3)]) >> (code & 7) & 1 != 0
 
 
 @helper
@@ -74,7 +74,7 @@ def _beside_word(special: SpecialTokens, data: U8, start: int, begin: int, end: 
     if end < stop and _in_word(special, data, end, stop):
         return True
     at = begin - 1
-    while at > start and at > begin - 4 and wide(data[at]) & 0xC0 == 0x80:
+    while at > start and at > begin - 4 and as_int64(data[at]) & 0xC0 == 0x80:
         at -= 1
     return begin > start and _in_word(special, data, at, begin)
 
@@ -95,18 +95,18 @@ def _cut_later(special: SpecialTokens, data: U8, w: SearchWindow, out: Output, a
         token, strips = get_i32(w.ids, rank), get_u8(w.strips, rank)
         if token < 0 or (strips & ONLY_WORD and _beside_word(special, data, start, begin, end, stop)):
             continue
-        if at + AHEAD > out.room:
+        if at + FRAGMENTS_PER_TOKEN > out.capacity:
             return NO_ROOM
         if strips & STRIPS_LEFT:
             begin = max(white_before(w.data, begin, done), done)
         if strips & STRIPS_RIGHT:
-            end = white_behind(w.data, end, stop)
+            end = white_after(w.data, end, stop)
         if done < begin:
             at = put_fragment(out, at, done, begin, TEXT_PREFIXED)
         if begin < end:  # with lstrip, a match in white space that the one before took is empty
             at = put_fragment(out, at, begin, end, token)
         done = end
-    if at + AHEAD > out.room:
+    if at + FRAGMENTS_PER_TOKEN > out.capacity:
         return NO_ROOM
     if done < stop:
         at = put_fragment(out, at, done, stop, TEXT_PREFIXED)
@@ -115,8 +115,9 @@ def _cut_later(special: SpecialTokens, data: U8, w: SearchWindow, out: Output, a
 
 @kernel
 def cut_leftmost(
-    raw: SpecialTokens, later: SpecialTokens, work: Work, data: U8, starts: I64, stops: I64, first: int, last: int,
-    before: I32, after: I32, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64, report: OutI64,
+    raw: SpecialTokens, later: SpecialTokens, work: PartitionWork, data: U8, starts: I64, stops: I64, first: int,
+    last: int, before: I32, after: I32, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64,
+    report: OutI64,
 ) -> int:  # fmt: skip
     """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
 
@@ -130,12 +131,12 @@ def cut_leftmost(
     """
     w, inner = open_search(raw, work, data, False), open_search(later, work, data, True)
     out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
-    report[NEED] = 2 * out.room + before.size + after.size + AHEAD
+    report[NEED] = 2 * out.capacity + before.size + after.size + FRAGMENTS_PER_TOKEN
     at = 0
     for document in range(first, last):
         start, stop = starts[document], stops[document]
-        if at + before.size + after.size + AHEAD > out.room:
-            return OUT_OF_ROOM
+        if at + before.size + after.size + FRAGMENTS_PER_TOKEN > out.capacity:
+            return OUT_OF_CAPACITY
         for k in range(before.size):
             at = put_fragment(out, at, start, start, before[k])
         if not know_long(w, start, stop):
@@ -155,14 +156,14 @@ def cut_leftmost(
             if strips & STRIPS_LEFT:
                 begin = max(white_before(w.data, begin, done), done)
             if strips & STRIPS_RIGHT:
-                end = white_behind(w.data, end, stop)
+                end = white_after(w.data, end, stop)
             if done < begin:
                 at = _cut_later(later, data, inner, out, at, done, begin)
             if at == NO_WORK:
                 report[NEED] = stop - start
                 return OUT_OF_WORK
-            if at == NO_ROOM or at + AHEAD > out.room:
-                return OUT_OF_ROOM
+            if at == NO_ROOM or at + FRAGMENTS_PER_TOKEN > out.capacity:
+                return OUT_OF_CAPACITY
             if begin < end:
                 at = put_fragment(out, at, begin, end, token)
             done = end
@@ -171,8 +172,8 @@ def cut_leftmost(
         if at == NO_WORK:
             report[NEED] = stop - start
             return OUT_OF_WORK
-        if at == NO_ROOM or at + after.size + AHEAD > out.room:
-            return OUT_OF_ROOM
+        if at == NO_ROOM or at + after.size + FRAGMENTS_PER_TOKEN > out.capacity:
+            return OUT_OF_CAPACITY
         for k in range(after.size):
             at = put_fragment(out, at, stop, stop, after[k])
         ends[document - first] = at

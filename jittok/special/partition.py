@@ -15,7 +15,7 @@ import numpy as np
 
 from jittok._jit import I64, U8, OutI32, OutI64, helper, inlined, kernel
 from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, put_i64, window
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, TEXT_PREFIXED
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
 from jittok.special.search import SearchWindow, is_alone, know_long, longest_of_run, next_occurrence, run_end
 from jittok.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
@@ -29,7 +29,7 @@ PLACE_MASK = (1 << RANK_SHIFT) - 1
 """A key is rank << 40 | place in the document: comparing keys compares in llama.cpp's order."""
 
 
-class Work(NamedTuple):
+class PartitionWork(NamedTuple):
     """Scratch of one thread, for clusters of up to keys.size occurrences in owners.size bytes, and for texts of up to
     long.size bytes where long tokens are searched for."""
 
@@ -41,9 +41,9 @@ class Work(NamedTuple):
     begun: OutI64  # [2] where the texts begin that these are about
 
 
-def make_work(size: int, long: int = 0) -> Work:
+def make_work(size: int, long: int = 0) -> PartitionWork:
     """Scratch for clusters of up to `size` bytes, and texts of up to `long` bytes in which long tokens may be."""
-    return Work(
+    return PartitionWork(
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32), np.empty(long, np.int32),
         np.empty(long, np.int32), np.zeros(2, np.int64),
     )  # fmt: skip
@@ -79,10 +79,10 @@ def _longest_free(w: SearchWindow, at: int, length: int, offset: int) -> int:
             long = next_long(w.long, long)
         rank, last = NO_VALUE, min(last, LONG)
     for i in range(last):
-        place = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, at + i)
-        if get_i32(w.units, UNIT * place + PARENT) != node:
+        position = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, at + i)
+        if get_i32(w.units, UNIT * position + PARENT) != node:
             break
-        node = place
+        node = position
         here = get_i32(w.units, UNIT * node + VALUE)
         if here != NO_VALUE and get_i32(w.owners, offset + i) == FREE:
             rank = here
@@ -163,14 +163,14 @@ def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int) ->
         else:
             key = get_i64(w.heap, 0)
             size = _pop(w.heap, size)
-        rank, place = key >> RANK_SHIFT, origin + (key & PLACE_MASK)
-        offset, length = place - start, get_i32(w.lengths, rank)
+        rank, position = key >> RANK_SHIFT, origin + (key & PLACE_MASK)
+        offset, length = position - start, get_i32(w.lengths, rank)
         if get_i32(w.owners, offset) != FREE:
             continue
         if get_i32(w.owners, offset + length - 1) != FREE:
-            rank = _longest_free(w, place, length, offset)
+            rank = _longest_free(w, position, length, offset)
             if rank != NO_VALUE:
-                size = _push(w.heap, size, rank << RANK_SHIFT | (place - origin))
+                size = _push(w.heap, size, rank << RANK_SHIFT | (position - origin))
             continue
         for k in range(offset, offset + length):
             put_i32(w.owners, k, rank)
@@ -241,7 +241,7 @@ def _emit(w: SearchWindow, out: _Output, text: int, start: int, stop: int, at: i
 
 @kernel
 def cut_documents(
-    special: SpecialTokens, work: Work, data: U8, starts: I64, stops: I64, first: int, last: int,
+    special: SpecialTokens, work: PartitionWork, data: U8, starts: I64, stops: I64, first: int, last: int,
     before: int, after: int, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64, report: OutI64,
 ) -> int:  # fmt: skip
     """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
@@ -262,22 +262,22 @@ def cut_documents(
         open_long(special.long), window(work.long), work.long.size, window(work.begun), 0,
     )  # fmt: skip
     out = _Output(window(out_starts), window(out_stops), window(out_tokens))
-    room, at = out_starts.size, 0
+    capacity, at = out_starts.size, 0
     for document in range(first, last):
         start, stop = starts[document], stops[document]
         report[FRAGMENT] = document
         if not know_long(w, start, stop):
             report[NEED] = stop - start
             return OUT_OF_WORK
-        if at + 3 > room:
+        if at + 3 > capacity:
             report[NEED] = at + 3
-            return OUT_OF_ROOM
+            return OUT_OF_CAPACITY
         if before >= 0:
             at = _put(out, at, start, start, before)
         text, i = start, start if special.ids.size else stop
         count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
         ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last before an occurrence,
-        behind, behind_stop = start - 1, start - 1  # and after one
+        following, behind_stop = start - 1, start - 1  # and after one
         block, mask = start - 64, np.uint64(0)
         while True:
             i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
@@ -287,13 +287,13 @@ def cut_documents(
                 if special.any_strips:  # what may be stripped belongs to the cluster, on both sides
                     if not ahead <= left <= ahead_stop:
                         ahead, ahead_stop = _blanks_around(w.data, left, start, stop)
-                    if not behind <= right <= behind_stop:
-                        behind, behind_stop = _blanks_around(w.data, right, start, stop)
+                    if not following <= right <= behind_stop:
+                        following, behind_stop = _blanks_around(w.data, right, start, stop)
                     left, right = ahead, behind_stop
             if count and (rank == NO_VALUE or left >= high):
-                if at + 2 * count + 3 > room:
+                if at + 2 * count + 3 > capacity:
                     report[NEED] = at + 2 * count + 3
-                    return OUT_OF_ROOM
+                    return OUT_OF_CAPACITY
                 if high - low > work.owners.size:
                     report[NEED] = high - low
                     return OUT_OF_WORK
@@ -305,17 +305,17 @@ def cut_documents(
             if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
                 # every token that begins in this run is of its byte: the longest that fits is the next, until none does
                 end, most = run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
-                if at + (end - i) + 4 > room:
+                if at + (end - i) + 4 > capacity:
                     need = at + (end - i) // most + most + 4  # after the longest ones fewer than `most` bytes are left
-                    if need > room:
+                    if need > capacity:
                         report[NEED] = need
-                        return OUT_OF_ROOM
+                        return OUT_OF_CAPACITY
                 at, text, i = _put_run(w, out, at, text, i, end)
                 continue
             if count == 0 and not special.any_strips and is_alone(w, i, rank, block, mask):
-                if at + 5 > room:
+                if at + 5 > capacity:
                     report[NEED] = at + 5
-                    return OUT_OF_ROOM
+                    return OUT_OF_CAPACITY
                 at = _put(out, at, text, i, TEXT_PREFIXED)
                 at = _put(out, at, i, right, get_i32(w.ids, rank))
                 text = i = right

@@ -9,9 +9,9 @@ import numpy as np
 
 from jittok._jit import helper, inlined
 from jittok._raw import Window, equal_mask, get_i32, get_i64, get_u8, put_i64, trailing_zeros
-from jittok.structures.ahead import expect_text
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value
+from jittok.structures.prefetch import prefetch_text
 from jittok.structures.sequences import BLOCK, SequenceWindow, ones_begin, threes_begin, twos_begin
 
 
@@ -85,10 +85,10 @@ def _longest(w: SearchWindow, at: int, stop: int) -> int:
             return long_value(w.long, long)[0]
         end = at + LONG
     for i in range(at, end):
-        place = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, i)  # inside by the invariant of DoubleArray
-        if get_i32(w.units, UNIT * place + PARENT) != node:
+        position = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, i)  # inside by the invariant of DoubleArray
+        if get_i32(w.units, UNIT * position + PARENT) != node:
             break
-        node = place
+        node = position
         here = get_i32(w.units, UNIT * node + VALUE)
         if here != NO_VALUE:
             rank = here
@@ -110,7 +110,7 @@ def next_occurrence(
     while at < stop:
         if w.few.threes and (at < block + 64 or at + BLOCK <= max(stop, w.size)):
             if at >= block + 64:
-                expect_text(w.data, at)
+                prefetch_text(w.data, at)
                 block, mask = at, _candidates(w, at)
             rest = mask >> np.uint64(at - block)
             if rest == np.uint64(0):

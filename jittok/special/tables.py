@@ -19,7 +19,7 @@ from jittok.vocab import Vocab
 UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
 """llama.cpp's attribute bits that matter here."""
 STRIPS_LEFT, STRIPS_RIGHT, ONLY_WORD = 1, 2, 4
-FEW = 12
+MOST_BEGINNINGS = 12
 """Up to so many beginnings of tokens are searched for in 64 bytes at once."""
 ANY = 256
 """In place of a second byte: tokens with this first byte end there, or go on in more than one way."""
@@ -79,7 +79,7 @@ def tables_of(texts: list[bytes], ids: NDArray[Any], strips: NDArray[Any]) -> Sp
     data, offsets = np.frombuffer(b"".join(texts), np.uint8), np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     return SpecialTokens(
         frozen(first, np.uint8),
-        make_sequences(few if len(few) <= FEW else ()),
+        make_sequences(few if len(few) <= MOST_BEGINNINGS else ()),
         *runs,
         build_double_array(data, offsets, np.arange(len(texts), dtype=np.int32)),
         frozen(ids, np.int32),
@@ -105,7 +105,7 @@ def _beginnings(texts: list[bytes], seconds: dict[int, set[int]]) -> list[bytes]
     it is the same in all tokens."""
     kept = {byte: {ANY} if ANY in then else then for byte, then in seconds.items()}
     for byte in sorted(kept, key=lambda byte: -len(kept[byte])):
-        if sum(map(len, kept.values())) <= FEW:
+        if sum(map(len, kept.values())) <= MOST_BEGINNINGS:
             break
         kept[byte] = {ANY}
     found = [bytes([byte] if then == ANY else [byte, then]) for byte in sorted(kept) for then in sorted(kept[byte])]

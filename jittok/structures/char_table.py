@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, U32, U64, OutU64, frozen, helper, kernel, wide
+from jittok._jit import I32, U32, U64, OutU64, as_int64, frozen, helper, kernel
 from jittok._raw import Window, get_u64, multiply, window
 from jittok.structures.bytes_table import BytesTable
 
@@ -48,11 +48,11 @@ def open_char_table(table: CharTable) -> CharWindow:
 def fill_char_table(keys: U32, symbols: I32, slots: OutU64, bits: int) -> int:
     """Enter every character; slots: uint64[1 << bits], zeroed. Returns how many."""
     for k in range(keys.size):
-        key = np.uint64(wide(keys[k]))
+        key = np.uint64(as_int64(keys[k]))
         at = np.int64(multiply(key, _MIX) >> np.uint64(64 - bits))
         while slots[at] != _0:
             at = (at + 1) & ((1 << bits) - 1)
-        slots[at] = key << _32 | np.uint64(wide(symbols[k]) + 1)
+        slots[at] = key << _32 | np.uint64(as_int64(symbols[k]) + 1)
     return keys.size
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, OutI32, OutI64, as_int64, frozen, helper, kernel
 
 ROOT = 0
 NO_NODE = -1
@@ -34,12 +34,12 @@ OPEN_BLOCKS = 16
 FREE = -1
 NO_PARENT = -2
 NO_SCORE = int(np.float32(-np.inf).view(np.int32))
-SMALL = 16
+INSERTION_SORT_KEYS = 16
 """Up to this many keys are sorted by insertion, more by counting."""
 FEW_BYTES = 1 << 15
 """Keys of so many bytes take the interpreter a third of a second, compiling takes one."""
 
-OUT_OF_ROOM = -1
+OUT_OF_CAPACITY = -1
 LOST_KEY = -2
 """A key is not found again with its value: impossible, the builder is broken."""
 
@@ -73,17 +73,17 @@ def build_double_array(
     order, stack = np.empty(2 * values.size, np.int64), np.empty(4 * values.size + 4, np.int64)
     groups = np.empty(3 * LABELS, np.int64)
     size = int(offsets[-1] - offsets[0])
-    room = (size // BLOCK + 2) * BLOCK  # np.empty: pages that are never touched cost nothing
+    capacity = (size // BLOCK + 2) * BLOCK  # np.empty: pages that are never touched cost nothing
     # a few keys are placed by the interpreter long before the kernel is compiled
     fill = fill_double_array if size > FEW_BYTES or fill_double_array.at_hand() else fill_double_array.python
     while True:
-        links, units = np.empty(2 * room + 2, np.int32), np.empty(UNIT * room, np.int32)
+        links, units = np.empty(2 * capacity + 2, np.int32), np.empty(UNIT * capacity, np.int32)
         slots = fill(data, offsets, values, bits, order, stack, groups, links, units)
         if slots >= 0:
             return DoubleArray(frozen(units[: UNIT * slots].copy(), np.int32))
         if slots == LOST_KEY:
             raise AssertionError("a key of the trie is not found again")
-        room *= 2
+        capacity *= 2
 
 
 def is_sound(trie: DoubleArray) -> bool:
@@ -98,15 +98,15 @@ def is_sound(trie: DoubleArray) -> bool:
 @helper
 def child(trie: DoubleArray, node: int, byte: int) -> int:
     """The node under `byte` (0 .. 255), or NO_NODE. In bounds by the invariant of DoubleArray."""
-    place = wide(trie.units[UNIT * node]) ^ byte
-    return place if trie.units[UNIT * place + PARENT] == node else NO_NODE
+    position = as_int64(trie.units[UNIT * node]) ^ byte
+    return position if trie.units[UNIT * position + PARENT] == node else NO_NODE
 
 
 @helper
 def walk(trie: DoubleArray, node: int, text: U8, start: int, stop: int) -> int:
     """The node that text[start:stop] leads to from `node`, or NO_NODE."""
     for i in range(start, stop):
-        node = child(trie, node, wide(text[i]))
+        node = child(trie, node, as_int64(text[i]))
         if node == NO_NODE:
             return NO_NODE
     return node
@@ -115,7 +115,7 @@ def walk(trie: DoubleArray, node: int, text: U8, start: int, stop: int) -> int:
 @helper
 def value_at(trie: DoubleArray, node: int) -> int:
     """Value of the key that ends at `node` (a node, not NO_NODE), or NO_VALUE."""
-    return wide(trie.units[UNIT * node + VALUE])
+    return as_int64(trie.units[UNIT * node + VALUE])
 
 
 @helper
@@ -149,7 +149,7 @@ def fill_double_array(
     order: int64[2 * keys] scratch: keys in order (sorted as the walk goes), and capacity for sorting
     stack: int64[4 * (keys + 1)] scratch: (node, first key, end of keys, depth); enough, as the ranges are disjoint
     groups: int64[3 * 257] scratch: labels of the children, where their keys start, counts
-    links: int32[2 * (room + 1)] scratch: (next, previous) of free slots; slot `room` closes the ring
+    links: int32[2 * (room + 1)] scratch: (next, previous) of free slots; slot `capacity` closes the ring
     units: int32[4 * room] the trie
 
     Returns the number of slots, OUT_OF_ROOM or LOST_KEY.
@@ -158,7 +158,7 @@ def fill_double_array(
     links[2 * ring], links[2 * ring + 1] = ring, ring
     lowest, top = 0, 0
     if not _open_block(links, units, ring, top):
-        return OUT_OF_ROOM
+        return OUT_OF_CAPACITY
     top += BLOCK
     _take(links, units, ROOT, NO_PARENT)
     for k in range(values.size):
@@ -179,14 +179,14 @@ def fill_double_array(
                 _close_block(links, units, lowest * BLOCK)
                 lowest += 1
             if not _open_block(links, units, ring, top):
-                return OUT_OF_ROOM
+                return OUT_OF_CAPACITY
             base = top
             top += BLOCK
         units[UNIT * node] = base
         for k in range(count - 1, -1, -1):
-            place = base ^ wide(groups[k])
-            _take(links, units, place, node)
-            stack[depth_top], stack[depth_top + 1] = place, groups[LABELS + k]
+            position = base ^ as_int64(groups[k])
+            _take(links, units, position, node)
+            stack[depth_top], stack[depth_top + 1] = position, groups[LABELS + k]
             stack[depth_top + 2], stack[depth_top + 3] = groups[LABELS + k + 1], depth + 1
             depth_top += 4
     return top if _all_found(data, offsets, values, order, units) else LOST_KEY
@@ -201,7 +201,7 @@ def _open_block(links: OutI32, units: OutI32, ring: int, top: int) -> bool:
         units[UNIT * t], units[UNIT * t + PARENT] = 0, FREE
         units[UNIT * t + VALUE], units[UNIT * t + SCORE] = NO_VALUE, NO_SCORE
         links[2 * t], links[2 * t + 1] = t + 1, t - 1
-    last = wide(links[2 * ring + 1])
+    last = as_int64(links[2 * ring + 1])
     links[2 * last], links[2 * top + 1] = top, last
     links[2 * (top + BLOCK - 1)], links[2 * ring + 1] = ring, top + BLOCK - 1
     return True
@@ -217,7 +217,7 @@ def _close_block(links: OutI32, units: OutI32, start: int) -> None:
 
 @helper
 def _unlink(links: OutI32, t: int) -> None:
-    after, before = wide(links[2 * t]), wide(links[2 * t + 1])
+    after, before = as_int64(links[2 * t]), as_int64(links[2 * t + 1])
     links[2 * before], links[2 * after + 1] = after, before
 
 
@@ -230,17 +230,17 @@ def _take(links: OutI32, units: OutI32, t: int, parent: int) -> None:
 @helper
 def _find_base(links: OutI32, units: OutI32, ring: int, groups: OutI64, count: int) -> int:
     """The first base whose slots for all labels groups[:count] are free, or NO_NODE."""
-    t = wide(links[2 * ring])
+    t = as_int64(links[2 * ring])
     while t != ring:
-        base = t ^ wide(groups[0])
+        base = t ^ as_int64(groups[0])
         fits = True
         for k in range(1, count):
-            if units[UNIT * (base ^ wide(groups[k])) + PARENT] != FREE:
+            if units[UNIT * (base ^ as_int64(groups[k])) + PARENT] != FREE:
                 fits = False
                 break
         if fits:
             return base
-        t = wide(links[2 * t])
+        t = as_int64(links[2 * t])
     return NO_NODE
 
 
@@ -282,14 +282,14 @@ def _group(data: U8, offsets: I64, order: OutI64, groups: OutI64, low: int, high
 @helper
 def _label(data: U8, offsets: I64, key: int, depth: int) -> int:
     """Byte `depth` of a key, or -1 when it ends there."""
-    place = wide(offsets[key]) + depth
-    return wide(data[place]) if place < offsets[key + 1] else -1
+    position = as_int64(offsets[key]) + depth
+    return as_int64(data[position]) if position < offsets[key + 1] else -1
 
 
 @helper
 def _sort(data: U8, offsets: I64, order: OutI64, groups: OutI64, low: int, high: int, depth: int) -> None:
     """Sort order[low:high] by label, ended keys first; stable, so that the last of equal keys stays last."""
-    if high - low <= SMALL:
+    if high - low <= INSERTION_SORT_KEYS:
         for k in range(low + 1, high):
             key, at = order[k], k
             label = _label(data, offsets, key, depth)
@@ -316,16 +316,16 @@ def _sort(data: U8, offsets: I64, order: OutI64, groups: OutI64, low: int, high:
 @helper
 def _all_found(data: U8, offsets: I64, values: I32, order: OutI64, units: OutI32) -> bool:
     """Whether every key leads to its value, or to that of the last key equal to it, which follows it in `order`."""
-    expected, previous = wide(NO_VALUE), wide(NO_NODE)
+    expected, previous = as_int64(NO_VALUE), as_int64(NO_NODE)
     for k in range(values.size - 1, -1, -1):
-        key, node = order[k], wide(ROOT)
+        key, node = order[k], as_int64(ROOT)
         for i in range(offsets[key], offsets[key + 1]):
-            place = wide(units[UNIT * node]) ^ wide(data[i])
-            if units[UNIT * place + PARENT] != node:
+            position = as_int64(units[UNIT * node]) ^ as_int64(data[i])
+            if units[UNIT * position + PARENT] != node:
                 return False
-            node = place
+            node = position
         if node != previous:
-            expected, previous = wide(values[key]), node
+            expected, previous = as_int64(values[key]), node
         if units[UNIT * node + VALUE] != expected:
             return False
     return True

@@ -104,9 +104,9 @@ def link_suffixes(
 def _step(units: Window, fails: Window, node: int, byte: int) -> int:
     """The node of the longest suffix of a node's text and a byte."""
     while True:
-        place = get_i32(units, UNIT * node + BASE) ^ byte
-        if get_i32(units, UNIT * place + PARENT) == node:
-            return place
+        position = get_i32(units, UNIT * node + BASE) ^ byte
+        if get_i32(units, UNIT * position + PARENT) == node:
+            return position
         if node == ROOT:
             return ROOT
         node = get_i32(fails, node)
@@ -174,7 +174,7 @@ class AheadWindow(NamedTuple):
     """The same as windows."""
 
     found: Window
-    room: int
+    capacity: int
     block: Window
 
 
@@ -201,8 +201,8 @@ def long_at(own: LongWindow, ahead: AheadWindow, text: Window, i: int, stop: int
     """What begins at text[i] and ends before `stop`, for `long_value`, or NONE. Places that rise cost two looks at each
     byte, all together."""
     if i < get_i64(ahead.block, BEGIN) or i >= get_i64(ahead.block, KNOWN):
-        end = min(stop, i + ahead.room)
+        end = min(stop, i + ahead.capacity)
         find_long(own, text, i, end, ahead.found, 0)
         put_i64(ahead.block, BEGIN, i)
-        put_i64(ahead.block, KNOWN, end if end == stop else i + ahead.room // 2)
+        put_i64(ahead.block, KNOWN, end if end == stop else i + ahead.capacity // 2)
     return get_i32(ahead.found, i - get_i64(ahead.block, BEGIN))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, U64, OutU64, frozen, helper, inlined, kernel, wide
+from jittok._jit import I32, U64, OutU64, as_int64, frozen, helper, inlined, kernel
 from jittok._raw import Window, add, get_u64, leading_zeros, match_four, multiply, prefetch
 
 NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -60,7 +60,7 @@ def fill_pair_table(
     lines = (1 << slot_bits - 2) - 1
     count = 0
     for k in range(left.size):
-        key = pair_key(wide(left[k]), wide(right[k]))
+        key = pair_key(as_int64(left[k]), as_int64(right[k]))
         h = multiply(key, PAIR_MIX)
         line = np.int64(h >> np.uint64(66 - slot_bits))
         at = IN_LINE * line
@@ -72,14 +72,14 @@ def fill_pair_table(
         if slots[2 * at] == _0:
             count += 1
             slots[2 * at] = key
-            slots[2 * at + 1] = np.uint64(wide(rank[k])) << _32 | np.uint64(wide(merged[k]))
+            slots[2 * at + 1] = np.uint64(as_int64(rank[k])) << _32 | np.uint64(as_int64(merged[k]))
             f = h >> np.uint64(64 - filter_bits)
             bits[np.int64(f >> _6)] |= _1 << (f & _63)
     return count
 
 
 @helper
-def pair_place(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) -> int:
+def pair_slot(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) -> int:
     """The line where the search for a pair begins; negative when there is no such pair. key: from `pair_key`."""
     h = multiply(key, PAIR_MIX)
     f = h >> np.uint64(64 - filter_bits)
@@ -88,14 +88,14 @@ def pair_place(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) -
 
 
 @inlined
-def expect_line(slots: Window, line: int) -> None:
+def prefetch_line(slots: Window, line: int) -> None:
     """Ask for the memory that `find_at` reads first."""
     prefetch(slots, 2 * IN_LINE * max(line, 0), 8)
 
 
 @inlined
 def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint64:
-    """rank << 32 | merged symbol of the pair with this key, or NO_PAIR. line: `pair_place` of it.
+    """rank << 32 | merged symbol of the pair with this key, or NO_PAIR. line: `pair_slot` of it.
 
     No one can foresee whether there is a pair, so there is no branch on it. A pair that the filter excludes is looked
     for in the first line as well, and not found. A pair can be elsewhere only when its line is full; as numbers, the
@@ -106,12 +106,12 @@ def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint
     free = np.uint64(leading_zeros(get_u64(slots, at + 2 * IN_LINE - 2)) >> 6)
     excluded = np.uint64(line >> 63 & 1)
     if add(found, _1) | free | excluded == _0:
-        return _find_behind(slots, slot_bits, line, key)
+        return _find_after(slots, slot_bits, line, key)
     return found
 
 
 @helper
-def _find_behind(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint64:
+def _find_after(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint64:
     """The same for a pair that is not in its line, which is full."""
     while True:
         line = (line + 1) & ((1 << slot_bits - 2) - 1)
@@ -132,7 +132,7 @@ def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, lef
     key = pair_key(left, right)
     h = multiply(key, PAIR_MIX)
     line = np.int64(h >> np.uint64(66 - slot_bits))
-    expect_line(slots, line)
+    prefetch_line(slots, line)
     f = h >> np.uint64(64 - filter_bits)
     if (get_u64(bits, np.int64(f >> _6)) >> (f & _63)) & _1 == _0:
         return NO_PAIR

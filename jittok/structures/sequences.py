@@ -10,9 +10,9 @@ import numpy as np
 from jittok._jit import U8, frozen, helper
 from jittok._raw import Window, one_mask, three_mask, two_mask, window
 
-LONGEST = 3
+LONGEST_SEQUENCE = 3
 """Bytes of a sequence at most."""
-BLOCK = 64 + LONGEST - 1
+BLOCK = 64 + LONGEST_SEQUENCE - 1
 """Bytes that are read for 64 places."""
 
 
@@ -36,7 +36,7 @@ class SequenceWindow(NamedTuple):
 
 def make_sequences(texts: Iterable[bytes]) -> Sequences:
     """The table of these sequences of 1 to LONGEST bytes."""
-    by_size: list[list[bytes]] = [[] for _ in range(LONGEST)]
+    by_size: list[list[bytes]] = [[] for _ in range(LONGEST_SEQUENCE)]
     for text in texts:
         by_size[len(text) - 1].append(text)
     ends = np.cumsum([64 * sum(map(len, same)) for same in by_size]).tolist()

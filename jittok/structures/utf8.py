@@ -6,7 +6,7 @@ A byte that starts nothing well-formed is one bad byte. Nothing here ever reads 
 
 from __future__ import annotations
 
-from jittok._jit import U8, OutU8, helper, wide
+from jittok._jit import U8, OutU8, as_int64, helper
 from jittok.unicode.tables import REPLACEMENT
 
 
@@ -19,7 +19,7 @@ def lead_length(byte: int) -> int:
 @helper
 def well_formed(text: U8, i: int, stop: int, shortest: int) -> int:
     """Bytes of the character at text[i:stop], i < stop; 0 for a bad byte."""
-    byte = wide(text[i])
+    byte = as_int64(text[i])
     if byte < 0x80:
         return 1
     if byte < 0xC0 or byte >= 0xF8:
@@ -28,9 +28,9 @@ def well_formed(text: U8, i: int, stop: int, shortest: int) -> int:
     if i + size > stop:
         return 0
     for k in range(i + 1, i + size):
-        if wide(text[k]) & 0xC0 != 0x80:
+        if as_int64(text[k]) & 0xC0 != 0x80:
             return 0
-    return 0 if shortest and not is_shortest(byte, wide(text[i + 1])) else size
+    return 0 if shortest and not is_shortest(byte, as_int64(text[i + 1])) else size
 
 
 @helper
@@ -52,10 +52,10 @@ def decode(text: U8, i: int, stop: int, shortest: int) -> tuple[int, int]:
     if size == 0:
         return REPLACEMENT, 1
     if size == 1:
-        return wide(text[i]), 1
-    code = wide(text[i]) & 0x7F >> size
+        return as_int64(text[i]), 1
+    code = as_int64(text[i]) & 0x7F >> size
     for k in range(i + 1, i + size):
-        code = code << 6 | wide(text[k]) & 0x3F
+        code = code << 6 | as_int64(text[k]) & 0x3F
     return code, size
 
 

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jittok._jit import when_long
-from jittok.compiled import keep, recall
+from jittok._jit import interruptible_if_long
 from jittok.errors import refuse_keywords
 from jittok.inputs import to_ids
 from jittok.locks import once
 from jittok.pipeline import Pipeline
-from jittok.tokenizer.meanwhile import piece_meanwhile, texts_meanwhile
 from jittok.tokenizer.other_files import OtherFiles
+from jittok.tokenizer.python_fallback import decode_in_python, piece_in_python
 from jittok.vocab.types import rules_of
+from jittok.vocab_cache import load_arrays, save_arrays
 
 if TYPE_CHECKING:
-    from jittok.decode.pieces import Pieces
-    from jittok.decode.rows import Decoder, Frame
+    from jittok.decode.pieces import PieceTable
+    from jittok.decode.rows import DecodeFrame, Decoder
     from jittok.decode.stream import StreamDecoder
     from jittok.rows import TokenArray
 
 
-AT_ONCE = 1 << 18
+IDS_PER_SLICE = 1 << 18
 """Ids that are decoded at once."""
 
 
@@ -38,7 +38,7 @@ class Decoding(OtherFiles):
     _text_may_wait: bool  # and those of decoding
 
     def _wait_for_kernels(self) -> None:
-        """From now on the kernels are compiled, however little there is to do (see `encode.meanwhile`)."""
+        """From now on the kernels are compiled, however little there is to do (see `encode.python_fallback`)."""
         self._may_wait = self._text_may_wait = False
 
     def decode_bytes(
@@ -72,14 +72,14 @@ class Decoding(OtherFiles):
             return b""
         known = to_ids(ids, self.vocab_size)
         if self._text_may_wait:
-            texts = texts_meanwhile(self.gguf("pieces"), [known], known.size, remove_special, prints, clean)
+            texts = decode_in_python(self.gguf("pieces"), [known], known.size, remove_special, prints, clean)
             if texts is not None:
                 return texts[0]
             self._text_may_wait = False
         decoder, frame = self._decoding(remove_special, prints, clean)
-        return when_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
+        return interruptible_if_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
 
-    def _decoding(self, remove_special: bool, prints: bool, clean: bool) -> tuple[Decoder, Frame]:
+    def _decoding(self, remove_special: bool, prints: bool, clean: bool) -> tuple[Decoder, DecodeFrame]:
         """What decodes, and how. `prints`: special tokens print their text."""
         if isinstance(self.vocab, Pipeline):
             general = self._general if clean else self._general_as_written
@@ -113,7 +113,7 @@ class Decoding(OtherFiles):
                 }
                 return self.decode_batch(rows, errors=errors, skip_special=skip_special, **how)[0]
         prints = self._prints_special(unparse_special, skip_special)
-        many = (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > AT_ONCE
+        many = (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > IDS_PER_SLICE
         if many and rules_of(self.type).has_tokens:
             ids = to_ids(ids, self.vocab_size)
             text = self._in_slices(ids, errors, *self._decoding(remove_special, prints, clean))
@@ -121,11 +121,11 @@ class Decoding(OtherFiles):
                 return text
         return self._decoded(ids, remove_special, prints, clean).decode("utf-8", errors)
 
-    def _in_slices(self, ids: NDArray[np.int32], errors: str, decoder: Decoder, frame: Frame) -> str | None:
+    def _in_slices(self, ids: NDArray[np.int32], errors: str, decoder: Decoder, frame: DecodeFrame) -> str | None:
         """The text of many ids; None where they have to be decoded at once."""
-        from jittok.decode.in_slices import parts_of, size_of_slices, text_of
+        from jittok.decode.slices import parts_of, size_of_slices, text_of
 
-        at_once = size_of_slices(ids.size, AT_ONCE >> 2)
+        at_once = size_of_slices(ids.size, IDS_PER_SLICE >> 2)
         if isinstance(self.vocab, Pipeline):
             return text_of(*decoder.parts(ids, frame, errors, at_once))  # type: ignore[attr-defined]
         return text_of(parts_of(decoder, ids, frame, at_once), errors)
@@ -157,16 +157,18 @@ class Decoding(OtherFiles):
         if cut is not None:
             parts_of_rows, begins = cut
             decoding = self._decoding(remove_special, prints, clean)
-            texts_of_parts = self._decoded_rows(parts_of_rows, errors, *decoding, AT_ONCE)
+            texts_of_parts = self._decoded_rows(parts_of_rows, errors, *decoding, IDS_PER_SLICE)
             return ["".join(texts_of_parts[first:last]) for first, last in pairwise(begins.tolist())]
         if self._text_may_wait:
-            texts = texts_meanwhile(self.gguf("pieces"), rows, rows.ids.size + len(rows), remove_special, prints, clean)
+            texts = decode_in_python(
+                self.gguf("pieces"), rows, rows.ids.size + len(rows), remove_special, prints, clean
+            )
             if texts is not None:
                 return [part.decode("utf-8", errors) for part in texts]
             self._text_may_wait = False
         decoding = self._decoding(remove_special, prints, clean)
         try:
-            return self._decoded_rows(rows, errors, *decoding, AT_ONCE)
+            return self._decoded_rows(rows, errors, *decoding, IDS_PER_SLICE)
         except UnicodeDecodeError:  # an id outside the vocabulary comes first, wherever it is
             return self._decoded_rows(rows, errors, *decoding, rows.ids.size + 1)
 
@@ -180,7 +182,9 @@ class Decoding(OtherFiles):
                 raise TypeError(f"rows: found an id as row {k}, expected rows of ids: decode(ids) takes one row")
             yield row
 
-    def _decoded_rows(self, rows: TokenArray, errors: str, decoder: Decoder, frame: Frame, at_once: int) -> list[str]:
+    def _decoded_rows(
+        self, rows: TokenArray, errors: str, decoder: Decoder, frame: DecodeFrame, at_once: int
+    ) -> list[str]:
         """The texts of rows, some at a time: of all there would be bytes and characters at once."""
         out = list[str]()
         for first, last in pairwise(_groups(rows.offsets, at_once)):
@@ -191,7 +195,7 @@ class Decoding(OtherFiles):
             if whole is not None:
                 out.append(whole)
                 continue
-            text, ends = when_long(rows.ids.nbytes)(decoder.rows, ids, offsets - offsets[0], frame)
+            text, ends = interruptible_if_long(rows.ids.nbytes)(decoder.rows, ids, offsets - offsets[0], frame)
             raw, start = text.tobytes(), 0
             for end in ends.tolist():
                 out.append(raw[start:end].decode("utf-8", errors))
@@ -207,7 +211,7 @@ class Decoding(OtherFiles):
         clean: bool = True,
         **others: NoReturn,
     ) -> StreamDecoder:
-        """Text from ids one at a time; what `push` and `finish` give, joined, is what `decode` gives."""
+        """Text from ids one at a time; what `push` and `flush` give, joined, is what `decode` gives."""
         if others:
             refuse_keywords(self.stream_decoder, others)
         from jittok.decode.rows import frame_of
@@ -225,7 +229,7 @@ class Decoding(OtherFiles):
         if isinstance(self.vocab, Pipeline):
             return b"" if not special and token in self.special_ids else self._general.piece(token, lstrip)
         if self._text_may_wait:
-            plain = piece_meanwhile(self.gguf("pieces"), token, lstrip, bool(special))
+            plain = piece_in_python(self.gguf("pieces"), token, lstrip, bool(special))
             if plain is not None:
                 return plain
             self._text_may_wait = False
@@ -244,17 +248,17 @@ class Decoding(OtherFiles):
         return Decoder(self.gguf("pieces"), self._pieces)
 
     @once
-    def _pieces(self) -> Pieces:
+    def _pieces(self) -> PieceTable:
         from jittok.decode.pieces import build_pieces
 
         vocab = self.gguf("pieces")
         if self._key is None:
             return build_pieces(vocab)
-        kept = recall(self._key, "pieces")
+        kept = load_arrays(self._key, "pieces")
         known = kept and kept.part("pieces")
         if not known:
             known = {"pieces": build_pieces(vocab)}
-            keep(self._key, "pieces", known)
+            save_arrays(self._key, "pieces", known)
         return known["pieces"]  # type: ignore[no-any-return]
 
 

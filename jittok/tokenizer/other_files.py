@@ -15,7 +15,7 @@ from jittok.vocab import Vocab
 from jittok.vocab.facts import Facts
 
 if TYPE_CHECKING:
-    from jittok.decode.general import GeneralDecoder
+    from jittok.decode.reference_decoder import ReferenceDecoder
 
 KERNELS = "kernels"
 """What `Tokenizer.runs` says of a vocabulary that compiled code encodes."""
@@ -73,25 +73,25 @@ class OtherFiles(Facts):
         return unparse_special or (isinstance(self.vocab, Pipeline) and self.vocab.format != "tekken")
 
     @once
-    def _general(self) -> GeneralDecoder:
-        from jittok.decode.general import GeneralDecoder
+    def _general(self) -> ReferenceDecoder:
+        from jittok.decode.reference_decoder import ReferenceDecoder
 
-        return GeneralDecoder(self._pipeline("the decoder of a file"))
+        return ReferenceDecoder(self._pipeline("the decoder of a file"))
 
     @once
-    def _general_as_written(self) -> GeneralDecoder:
+    def _general_as_written(self) -> ReferenceDecoder:
         """The same, but spaces stay that the decoder's clean-up removes."""
-        from jittok.decode.general import GeneralDecoder, as_written
+        from jittok.decode.reference_decoder import ReferenceDecoder, as_written
 
         cleaning = self._general.vocab
         plain = as_written(cleaning)
-        return self._general if plain is cleaning else GeneralDecoder(plain)
+        return self._general if plain is cleaning else ReferenceDecoder(plain)
 
     @property
     def runs(self) -> str:
         """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""
-        from jittok.encode.general import GeneralEncoder, steps_of
+        from jittok.encode.reference_encoder import ReferenceEncoder, steps_of
 
-        if isinstance(self._encoder, GeneralEncoder):
+        if isinstance(self._encoder, ReferenceEncoder):
             return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"
         return KERNELS

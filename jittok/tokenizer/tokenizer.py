@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import WouldCompile, at_hand_only, frozen, patiently
-from jittok.compiled import Kept, keep
-from jittok.encode.meanwhile import (
-    EACH,
+from jittok._jit import WouldCompile, at_hand_only, frozen, run_interruptible
+from jittok.encode.python_fallback import (
+    COST_PER_TEXT,
     around_rows,
+    encode_batch_in_python,
+    is_cheap,
     may_compile_later,
     newline_meanwhile,
     newline_of,
-    rows_meanwhile,
     short_texts,
-    waits,
 )
 from jittok.errors import JittokError, UnsupportedVocab, refuse_keywords
 from jittok.inputs import Documents, Errors, OneText, check_options, to_bytes
 from jittok.locks import once
-from jittok.piece_cache.bound import bounded, default_cache_bytes
 from jittok.pipeline import Pipeline
+from jittok.pretoken_cache.default_size import bounded, default_cache_bytes
 from jittok.rows.ids import Ids
 from jittok.tokenizer.decoding import Decoding
-from jittok.tokenizer.pickled import own_of, read_only
+from jittok.tokenizer.pickling import own_of, read_only
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.facts import SPECIAL_IDS, or_none
 from jittok.vocab.types import rules_of
+from jittok.vocab_cache import CachedArrays, save_arrays
 
 if TYPE_CHECKING:
-    from jittok._raw.one_text import Builtin
+    from jittok._raw.encode_builtin import Builtin
     from jittok.align import Aligner, Alignment, AlignmentBatch
     from jittok.align.files import FileAligner
     from jittok.encode.encoder import Encoder
-    from jittok.encode.rule import Rule
+    from jittok.encode.options import EncodeOptions
     from jittok.inputs import Texts
     from jittok.rows import TokenArray
     from jittok.trace import Trace
@@ -68,9 +68,9 @@ class Tokenizer(Decoding):
         cache_bytes: int | None = None,
         llama_cpp: str | None = None,
         pre: str | None = None,
-        again: Again | None = None,
+        again: ReloadRecipe | None = None,
         key: str | None = None,
-        kept: Kept | None = None,
+        kept: CachedArrays | None = None,
         file_options: dict[str, Any] | None = None,
     ) -> None:
         if isinstance(vocab, Pipeline) and vocab.format == "gguf":
@@ -91,7 +91,7 @@ class Tokenizer(Decoding):
         self._key = key  # its name in the cache of compiled vocabularies
         self._kept = kept
         self._file_options = file_options or {}  # what `load` was told beside the file
-        self._rules: dict[tuple[bool, bool, str], tuple[Encoder, Rule]] = {}  # by the options of calls
+        self._rules: dict[tuple[bool, bool, str], tuple[Encoder, EncodeOptions]] = {}  # by the options of calls
         self._builtins: dict[tuple[bool, bool, str], Builtin | None] = {}  # the same, for one short text
         self._plain: Builtin | None = None  # that of the defaults
         self._may_wait = rules_of(self.type).has_tokens  # whether kernels may have to be compiled
@@ -103,7 +103,7 @@ class Tokenizer(Decoding):
     def _compile_if_at_hand(self) -> None:
         """Make the encoder now, as it may fail. Where kernels would have to be compiled for its tables it is made when
         there is text enough for them."""
-        if not (self._may_wait and waits(0)) or self.type in OWN_CHECKS:
+        if not (self._may_wait and is_cheap(0)) or self.type in OWN_CHECKS:
             self._encoder  # noqa: B018  made when it is asked for
             return
         try:
@@ -131,7 +131,7 @@ class Tokenizer(Decoding):
         """What encodes, None for type "none". What was compiled before is fetched by the first text."""
         encoder = self._make_encoder()
         if self._kept is None and self._key is not None and encoder is not None:
-            keep(self._key, "encoder", {"vocab": self.vocab._replace(source=""), **encoder.compiled()})
+            save_arrays(self._key, "encoder", {"vocab": self.vocab._replace(source=""), **encoder.compiled()})
         return encoder
 
     def _make_encoder(self) -> Encoder | None:
@@ -145,7 +145,7 @@ class Tokenizer(Decoding):
             return None
         compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
         options = {"cache_bytes": self._cache_bytes, **(compiled or {})}
-        return patiently(Encoder, self.vocab, **options)
+        return run_interruptible(Encoder, self.vocab, **options)
 
     # ---- text to ids
 
@@ -189,7 +189,7 @@ class Tokenizer(Decoding):
                 text = to_bytes(text, rule.replace)
                 if builtin is not None and (ids := builtin(text)) is not None:
                     return ids  # type: ignore[no-any-return]
-            ids = encoder.quickly(text, rule)
+            ids = encoder.try_short_text(text, rule)
             if ids is not None:
                 self._builtins[bool(add_special), bool(parse_special), errors] = encoder.builtins[id(rule)]
                 self._plain = self._builtins.get((False, False, "strict"))
@@ -320,12 +320,12 @@ class Tokenizer(Decoding):
         return np.concatenate([np.zeros(0, np.int64), *(np.diff(ends, prepend=0) for _, ends in parts)])
 
     def _few(
-        self, encoder: Encoder, texts: Texts, rule: Rule, threads: Any, bar: bool, *asked: Any
+        self, encoder: Encoder, texts: Texts, rule: EncodeOptions, threads: Any, bar: bool, *asked: Any
     ) -> TokenArray | None:
-        from jittok.encode.few import few_rows
+        from jittok.encode.small_batch import encode_small_batch
 
         plain = not bar and (threads is None or (type(threads) is int and threads > 0))
-        return few_rows(encoder, self._builtins, texts, rule, asked) if plain else None
+        return encode_small_batch(encoder, self._builtins, texts, rule, asked) if plain else None
 
     def _meanwhile(
         self, texts: list[bytes], add_special: bool, parse_special: bool, replace: bool
@@ -333,8 +333,8 @@ class Tokenizer(Decoding):
         """The ids of short texts by plain Python while kernels would have to be compiled; None where kernels are to
         encode them, from now on."""
         rows = None
-        if waits(sum(map(len, texts)) + EACH * len(texts)) and self._lacks_kernels:
-            rows = rows_meanwhile(self.vocab, texts, bool(add_special), bool(parse_special), replace=replace)
+        if is_cheap(sum(map(len, texts)) + COST_PER_TEXT * len(texts)) and self._lacks_kernels:
+            rows = encode_batch_in_python(self.vocab, texts, bool(add_special), bool(parse_special), replace=replace)
         self._may_wait = rows is not None
         return rows
 
@@ -354,7 +354,7 @@ class Tokenizer(Decoding):
         found = TokenArray(np.concatenate([np.zeros(0, np.int32), *rows]), ends)
         return found.surrounded_by(*around_rows(self.vocab, bool(add_special)))
 
-    def _rule(self, add_special: bool, parse_special: bool, errors: str) -> tuple[Encoder, Rule]:
+    def _rule(self, add_special: bool, parse_special: bool, errors: str) -> tuple[Encoder, EncodeOptions]:
         try:
             return self._rules[add_special, parse_special, errors]
         except (KeyError, TypeError):  # TypeError: nothing that a dictionary can look up, but true or false
@@ -406,10 +406,10 @@ class Tokenizer(Decoding):
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
-        start, stop = (frozen([place], np.int64) for place in (0, len(raw)))
+        start, stop = (frozen([position], np.int64) for position in (0, len(raw)))
         docs = Documents(np.frombuffer(raw, np.uint8), start, stop)
         beside, apart = self._aligning(add_special, parse_special).spans, not isinstance(self.vocab, Pipeline)
-        ((ids, _, spans),) = stretches(encoder, docs, rule, 1, beside=beside, apart=apart)
+        ((ids, _, spans),) = stretches(encoder, docs, rule, 1, extra_results=beside, chunked=apart)
         found = Alignment(frozen(ids, np.int32), spans, text if isinstance(text, str) else raw)
         return found.described_by(self.describe)
 
@@ -437,7 +437,7 @@ class Tokenizer(Decoding):
         aligner = self._aligning(add_special, parse_special)
         beside = aligner.spans if unit == "bytes" else aligner.spans_in_characters
         apart = unit == "bytes" and not isinstance(self.vocab, Pipeline)
-        found = stretches(encoder, texts, rule, threads, progress, beside=beside, apart=apart)
+        found = stretches(encoder, texts, rule, threads, progress, extra_results=beside, chunked=apart)
         return AlignmentBatch.joined(found, unit)
 
     def _aligning(self, add_special: bool, parse_special: bool) -> Aligner | FileAligner:
@@ -461,7 +461,7 @@ class Tokenizer(Decoding):
         if isinstance(self.vocab, Pipeline):
             ids = self.encode("\n")
             return int(ids[0]) if ids.size == 1 else None
-        if self._may_wait and waits(EACH) and self._lacks_kernels:
+        if self._may_wait and is_cheap(COST_PER_TEXT) and self._lacks_kernels:
             return or_none(newline_meanwhile(self.vocab))
         return or_none(newline_of(self.vocab, self._encoder))
 
@@ -518,7 +518,7 @@ class Tokenizer(Decoding):
         return {**self._asked, "llama_cpp": self.llama_cpp}
 
 
-Again = Callable[[Tokenizer], tuple[Any, ...]]
+ReloadRecipe = Callable[[Tokenizer], tuple[Any, ...]]
 """What `__reduce__` says of a tokenizer that need not be pickled whole, as it can be loaded again: see `loading`."""
 
 

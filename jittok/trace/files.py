@@ -91,10 +91,12 @@ class _Recorder:
                 if isinstance(word, Token)
             ]
             buffer = _between(found, len(raw))
-            for place, token in enumerate(dict.fromkeys(each.id for each in found), 1):
+            for position, token in enumerate(dict.fromkeys(each.id for each in found), 1):
                 count = sum(each.id == token for each in found)
                 content = (self.pipeline.tokens[token] or b"").decode("utf-8", "backslashreplace")
-                records.append({"searched": place, "special": token, "text": content, "found": count, "buffer": buffer})
+                records.append(
+                    {"searched": position, "special": token, "text": content, "found": count, "buffer": buffer}
+                )
         self.stages["fragments"] = records
 
     def _see(self, step: Any, made: Piece | list[Piece]) -> None:
@@ -143,17 +145,17 @@ class _Watch(Watch):
         """The symbols before any is merged."""
         self.first = texts
 
-    def popped(self, pair: tuple[int, int], text: str, priority: float, applied: bool, behind: list[int]) -> None:
+    def popped(self, pair: tuple[int, int], text: str, priority: float, applied: bool, after: list[int]) -> None:
         """A pair taken from the queue."""
         self.steps += 1
         rank = isinstance(priority, int)
         value = {"rank": priority} if rank else {"score": -priority, "id": None}
         self.recorder.add(
             "merges", word=self.number, step=self.steps, left=pair[0], right=pair[1], text=text, **value,
-            stale=not applied, applied=applied, offers=[], symbols=self._rows(behind) if applied else None,
+            stale=not applied, applied=applied, offers=[], symbols=self._rows(after) if applied else None,
         )  # fmt: skip
 
-    def _rows(self, behind: list[int]) -> list[Record] | None:
+    def _rows(self, following: list[int]) -> list[Record] | None:
         first = self.first or []
         self.recorder.symbol_rows += len(first)
         if self.recorder.symbol_rows > SYMBOL_ROWS:
@@ -161,10 +163,10 @@ class _Watch(Watch):
         rows: list[Record] = [{"text": "", "n": 0, "prev": -1, "next": -1} for _ in first]
         at, before = 0, -1
         while 0 <= at < len(first):
-            after = behind[at] if behind[at] >= 0 else len(first)
+            after = following[at] if following[at] >= 0 else len(first)
             text = "".join(first[at:after])
-            rows[at] = {"text": text, "n": len(text.encode()), "prev": before, "next": behind[at]}
-            before, at = at, behind[at]
+            rows[at] = {"text": text, "n": len(text.encode()), "prev": before, "next": following[at]}
+            before, at = at, following[at]
         return rows
 
     def tried(self, start: int, stop: int, token: int | None) -> None:
@@ -213,10 +215,10 @@ class _Watch(Watch):
             "lattice", word=self.number, position=0, token_id=-1, text="", input_offset=0, score_sum=0.0, on_path=True,
             challengers=[],
         )  # fmt: skip
-        for place in sorted(self.rivals):
-            rivals = self.rivals[place]
+        for offset in sorted(self.rivals):
+            rivals = self.rivals[offset]
             best = [rival for rival in rivals if rival["won"]][-1]
-            position = self._byte(place)
+            position = self._byte(offset)
             self.recorder.add(
                 "lattice", word=self.number, position=position,
                 **{name: best[name] for name in ("token_id", "text", "input_offset", "score_sum")},

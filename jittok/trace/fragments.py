@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jittok.reference.per_vocab import attributes
 from jittok.reference.special import BLANKS, RSTRIP, Fragment, partition
+from jittok.reference.vocab_tables import attributes
 from jittok.trace.stage import Record
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
@@ -20,11 +20,13 @@ def record_partition(vocab: Vocab, text: bytes, parse_special: bool) -> tuple[li
     found = partition(vocab, text, parse_special, lambda token, now: states.append((token, now)))
     before = [Fragment(None, 0, len(text))] if text else []
     records: list[Record] = [{"searched": 0, "special": None, "text": None, "found": 0, "buffer": _buffer(before)}]
-    for place, (token, now) in enumerate(states, 1):
+    for position, (token, now) in enumerate(states, 1):
         count = sum(part.token == token for part in now)
         if count or len(states) <= ALL_SHOWN:
             name = shown(vocab.tokens[token])
-            records.append({"searched": place, "special": token, "text": name, "found": count, "buffer": _buffer(now)})
+            records.append(
+                {"searched": position, "special": token, "text": name, "found": count, "buffer": _buffer(now)}
+            )
     return found, records
 
 

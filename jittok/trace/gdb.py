@@ -81,7 +81,7 @@ PER_LINE = 6
 """Expected values that are in one line."""
 
 
-class Stop(NamedTuple):
+class Breakpoint(NamedTuple):
     """A place to stop at and what should be seen there, time by time."""
 
     stage: str
@@ -101,9 +101,9 @@ def gdb_script(vocab: Vocab, text: bytes, facts: Record, stages: Stages) -> str:
         STOP.format(**{**stop._asdict(), "values": list(stop.values), "expected": _listed(stop.expected)})
         for stop in stops(vocab, stages)
     )
-    room = len(text) + 2 * facts["add_special"]  # as common_tokenize reckons
+    capacity = len(text) + 2 * facts["add_special"]  # as common_tokenize reckons
     return SCRIPT.format(
-        runs=2 if len(stages["tokens"]) > room else 1,
+        runs=2 if len(stages["tokens"]) > capacity else 1,
         model=_quoted(vocab.source if vocab.source.endswith(".gguf") else "VOCAB.gguf"),
         options=" ".join([*options, *_given(text)]),
         stops=written,
@@ -111,7 +111,7 @@ def gdb_script(vocab: Vocab, text: bytes, facts: Record, stages: Stages) -> str:
     )
 
 
-def stops(vocab: Vocab, stages: Stages) -> Iterator[Stop]:
+def stops(vocab: Vocab, stages: Stages) -> Iterator[Breakpoint]:
     """The places that this type of vocabulary comes by."""
     found = [
         (part["token"], part["offset"])
@@ -120,7 +120,7 @@ def stops(vocab: Vocab, stages: Stages) -> Iterator[Stop]:
         for part in record["buffer"]
         if part["type"] == "token" and part["token"] == record["special"]
     ]
-    yield Stop(
+    yield Breakpoint(
         "fragments",
         "a special token is cut out of a raw fragment",
         "llama_vocab::impl::tokenizer_st_partition",
@@ -133,7 +133,7 @@ def stops(vocab: Vocab, stages: Stages) -> Iterator[Stop]:
         yield from by_type[vocab.type](stages)
 
 
-def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> Iterator[Stop]:
+def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> Iterator[Breakpoint]:
     """The stops of a queue. `left`: the name of the left symbol in the loop; `value`: "rank" or "score"."""
     key = "word" if value == "rank" else "fragment"
     later: dict[Any, list[Record]] = {}
@@ -141,7 +141,7 @@ def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> I
         later.setdefault(row[key], []).extend(row["offers"])
     offers = [pair for symbols in stages["symbols"] for pair in [*symbols["offers"], *later.get(symbols[key], [])]]
     values = ("bigram.left", "bigram.right", f"bigram.{value}")
-    yield Stop(
+    yield Breakpoint(
         "offers",
         "a pair is put into the queue",
         f"{session}::{offer}",
@@ -149,7 +149,7 @@ def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> I
         values,
         [(row["left"], row["right"], row[value]) for row in offers],
     )
-    yield Stop(
+    yield Breakpoint(
         "merges",
         "a pair is taken from the queue; it may be stale",
         f"{session}::tokenize",
@@ -159,9 +159,9 @@ def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> I
     )
 
 
-def _bpe(stages: Stages) -> Iterator[Stop]:
+def _bpe(stages: Stages) -> Iterator[Breakpoint]:
     session = "llm_tokenizer_bpe_session"
-    yield Stop(
+    yield Breakpoint(
         "words",
         "a word of the pre-tokenizer begins",
         f"{session}::tokenize",
@@ -172,10 +172,10 @@ def _bpe(stages: Stages) -> Iterator[Stop]:
     yield from _queue(stages, session, "add_new_bigram", "left_symbol", "rank")
 
 
-def _spm(stages: Stages) -> Iterator[Stop]:
+def _spm(stages: Stages) -> Iterator[Breakpoint]:
     session = "llm_tokenizer_spm_session"
     yield from _queue(stages, session, "try_add_bigram", "left_sym", "score")
-    yield Stop(
+    yield Breakpoint(
         "resegment",
         "a symbol becomes a token, or bytes",
         f"{session}::resegment",
@@ -185,8 +185,8 @@ def _spm(stages: Stages) -> Iterator[Stop]:
     )
 
 
-def _wpm(stages: Stages) -> Iterator[Stop]:
-    yield Stop(
+def _wpm(stages: Stages) -> Iterator[Breakpoint]:
+    yield Breakpoint(
         "matches",
         "the longest token at a place of a word with U+2581 in front",
         "llm_tokenizer_wpm_session::tokenize",
@@ -196,9 +196,9 @@ def _wpm(stages: Stages) -> Iterator[Stop]:
     )
 
 
-def _ugm(stages: Stages) -> Iterator[Stop]:
+def _ugm(stages: Stages) -> Iterator[Breakpoint]:
     session = "llm_tokenizer_ugm_session"
-    yield Stop(
+    yield Breakpoint(
         "charsmap",
         "a byte of a walk through the character map: is the node a child?",
         f"{session}::normalize_prefix",
@@ -215,7 +215,7 @@ def _ugm(stages: Stages) -> Iterator[Stop]:
             for rival in row["challengers"]
             if not rival["unknown"]
         )
-    yield Stop(
+    yield Breakpoint(
         "lattice",
         "a token challenges the best way to its end",
         f"{session}::tokenize",
@@ -227,7 +227,7 @@ def _ugm(stages: Stages) -> Iterator[Stop]:
     for number in dict.fromkeys(row["fragment"] for row in stages["lattice"]):
         way = [row for row in stages["lattice"] if row["fragment"] == number and row["on_path"] and row["position"]]
         path += [(row["token_id"], row["input_offset"]) for row in reversed(way)]
-    yield Stop(
+    yield Breakpoint(
         "backtrack",
         "the best path, from its end",
         f"{session}::tokenize",
@@ -237,8 +237,8 @@ def _ugm(stages: Stages) -> Iterator[Stop]:
     )
 
 
-def _rwkv(stages: Stages) -> Iterator[Stop]:
-    yield Stop(
+def _rwkv(stages: Stages) -> Iterator[Breakpoint]:
+    yield Breakpoint(
         "matches",
         "the longest token at a place, and where it ends",
         "llm_tokenizer_rwkv_session::tokenize",
@@ -248,8 +248,8 @@ def _rwkv(stages: Stages) -> Iterator[Stop]:
     )
 
 
-def _plamo2(stages: Stages) -> Iterator[Stop]:
-    yield Stop(
+def _plamo2(stages: Stages) -> Iterator[Breakpoint]:
+    yield Breakpoint(
         "path",
         "a piece is compared with the cheapest way to the end",
         "llm_tokenizer_plamo2::encode",

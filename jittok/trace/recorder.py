@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jittok.reference.mapped import Mapped
+from jittok.reference.mapped_text import Mapped
 from jittok.reference.merging import MERGED, OFFERED, Pair, Symbols
 from jittok.trace.stage import Record
 from jittok.vocab import Vocab
@@ -61,8 +61,8 @@ class Merging:
     `place`: fields that say which word; `value`: the name and the value of a pair's priority ("rank" or "score").
     """
 
-    def __init__(self, recorder: Recorder, place: Record, name: str) -> None:
-        self.recorder, self.place, self.name = recorder, place, name
+    def __init__(self, recorder: Recorder, position: Record, name: str) -> None:
+        self.recorder, self.position, self.name = recorder, position, name
         self.offers: list[Record] = []
         self.steps = 0
         self._offers = self.offers  # where the next offer belongs
@@ -90,7 +90,7 @@ class Merging:
                     self._rows[i] = self._row(symbols, i)
         self.recorder.add(
             "merges",
-            **self.place,
+            **self.position,
             step=self.steps,
             **self._entry(pair),
             stale=not merged,

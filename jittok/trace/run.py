@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.models.kinds import kind_of
-from jittok.pretokenize.crowded import crowded_spaces
+from jittok.models.vocab_types import kind_of
 from jittok.pretokenize.definition import pre_type
+from jittok.pretokenize.spaces_in_words import spaces_in_words
 from jittok.reference.detokenize import full_piece
-from jittok.reference.mapped import Mapped, Token, mapped
+from jittok.reference.mapped_text import Mapped, Token, mapped
 from jittok.reference.special import Fragment
 from jittok.reference.tokenize import around
 from jittok.reference.tokenize import session as plain_session
@@ -90,7 +90,7 @@ def _session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[
     try:
         return _session_once(recorder, fragment, after_special)
     except EncodingFailed:
-        mended = _uncrowded(recorder.vocab, _mended(fragment))
+        mended = _without_inner_spaces(recorder.vocab, _with_replacements(fragment))
         if not recorder.replace or mended.text == fragment.text:
             raise
         recorder.back_to(mark)
@@ -106,7 +106,7 @@ def _session_once(recorder: Recorder, fragment: Mapped, after_special: bool) -> 
     return list(plain_session(vocab, fragment, after_special))  # the type for llama.cpp's tests has no stages
 
 
-def _mended(fragment: Mapped) -> Mapped:
+def _with_replacements(fragment: Mapped) -> Mapped:
     """The fragment with four U+FFFD for each code point above U+10FFFF."""
     mended, done, raw = Mapped(), 0, bytes(fragment.text)
     for match in BEYOND.finditer(raw):
@@ -118,9 +118,9 @@ def _mended(fragment: Mapped) -> Mapped:
     return mended
 
 
-def _uncrowded(vocab: Vocab, fragment: Mapped) -> Mapped:
+def _without_inner_spaces(vocab: Vocab, fragment: Mapped) -> Mapped:
     """The fragment with U+FFFD for each byte of a space inside a word."""
-    while spaces := crowded_spaces(vocab, bytes(fragment.text)):
+    while spaces := spaces_in_words(vocab, bytes(fragment.text)):
         inside, mended = {k for start, stop in spaces for k in range(start, stop)}, Mapped()
         for k in range(len(fragment.text)):
             mended.put(REPLACEMENT if k in inside else bytes(fragment.text[k : k + 1]), fragment, k, k + 1)
@@ -136,15 +136,15 @@ def _token_record(vocab: Vocab, number: int, token: Token) -> Record:
 
 def _difference(vocab: Vocab, text: bytes, tokens: list[Token], ids: list[int], *options: Any) -> str:
     found = [token.id for token in tokens]
-    place = next((k for k, (a, b) in enumerate(zip(found, ids, strict=False)) if a != b), min(len(found), len(ids)))
-    start = tokens[place].start if place < len(tokens) else len(text)
+    position = next((k for k, (a, b) in enumerate(zip(found, ids, strict=False)) if a != b), min(len(found), len(ids)))
+    start = tokens[position].start if position < len(tokens) else len(text)
     add, parse = options
     what = f"the text {text!r}"
     if len(text) > 2 * NEAR:
         what = f"the text, of {len(text)} bytes, around byte {start}: {text[max(start - NEAR, 0) : start + NEAR]!r}"
     return (
-        f"the reference and the kernels disagree from token {place} on: {found[place : place + 8]} and "
-        f"{ids[place : place + 8]}. This is a bug of jittok; please report it with {what}, "
+        f"the reference and the kernels disagree from token {position} on: {found[position : position + 8]} and "
+        f"{ids[position : position + 8]}. This is a bug of jittok; please report it with {what}, "
         f"add_special={add}, parse_special={parse}, and the vocabulary {vocab.name or vocab.source!r} "
         f"(type {vocab.type}, pre {vocab.pre!r}, fingerprint {vocab.fingerprint})"
     )

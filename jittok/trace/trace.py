@@ -16,7 +16,7 @@ from jittok.errors import UnsupportedVocab
 from jittok.pipeline import Pipeline
 from jittok.trace.fragments import insertions
 from jittok.trace.gdb import gdb_script
-from jittok.trace.says import sentence
+from jittok.trace.sentences import sentence
 from jittok.trace.stage import STAGES, Record, Stage
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown

@@ -13,7 +13,7 @@ from jittok.train.api import train
 from jittok.train.bpe import Options
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
-from jittok.train.trained import Trained
+from jittok.train.result import Trained
 
 __all__ = ["Counts", "How", "Options", "Trained", "count", "count_files", "train"]
 

@@ -11,9 +11,9 @@ from jittok.errors import CorpusError
 from jittok.train.bpe import Options, train_counts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
-from jittok.train.cutter import named_pre
-from jittok.train.names import FILE, REGEX, check_name, special_texts
-from jittok.train.trained import Trained
+from jittok.train.option_checks import FILE, REGEX, check_name, special_texts
+from jittok.train.result import Trained
+from jittok.train.word_splitter import named_pre
 from jittok.vocab.keys import pre_names
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from jittok.errors import CorpusError
 from jittok.train.counts import Counts, to_bytes
-from jittok.train.learn import Merges, Words, learn
-from jittok.train.names import MOST_IDS, check_number, special_texts
-from jittok.train.scanning import weigh_bytes
+from jittok.train.learner import LearnedMerges, WordCounts, learn
+from jittok.train.option_checks import MOST_IDS, check_number, special_texts
+from jittok.train.pair_scan import weigh_bytes
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 LIKE = ("jittok", "hf")
@@ -58,7 +58,7 @@ class Learned:
 
     texts: list[str]  # by id: special tokens as they are, all others in the alphabet of bytes
     special: list[str]  # without doubles
-    merges: Merges
+    merges: LearnedMerges
     first: int  # ids before the first merge
     symbols: int  # bytes of all occurrences, each a symbol before the first merge
     unit: int = 1  # what one occurrence counts
@@ -82,7 +82,7 @@ class Learned:
             return self
         made = np.flatnonzero(self.merges.ids >= size)
         count = int(made[0]) if made.size else self.merges.ids.size
-        kept = Merges(
+        kept = LearnedMerges(
             *(column[:count] for column in (self.merges.pairs, self.merges.counts, self.merges.done, self.merges.ids))
         )
         options = None if self.options is None else replace(self.options, size=size)
@@ -142,7 +142,7 @@ def train_counts(counts: Counts, options: Options, forced: Any = None, threshold
         longest += 1
     target = first if longest is not None and longest < 3 and not hf else options.size
     known = {_in_bytes(text): token for token, text in enumerate(texts) if len(text) > 1 and _is_in_alphabet(text)}
-    words = Words(counts.starts, counts.counts, counts.words, ids)
+    words = WordCounts(counts.starts, counts.counts, counts.words, ids)
     merges = learn(
         words, first, target, min_frequency=options.min_frequency * counts.unit, longest=longest, known=known,
         first_texts=[_in_bytes(text) if _is_in_alphabet(text) else b"" for text in texts], forced=forced,

@@ -22,16 +22,26 @@ from jittok.inputs import Documents
 from jittok.inputs.texts import utf8_of
 from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.train.cutter import Cutter, RegexCutter, no_splitter, special_pattern
-from jittok.train.cutting import AT_BYTE, AT_TEXT, CHUNK, CHUNK_SIZE, NEED, NEED_WORK, PAUSE, CutWork, Texts
-from jittok.train.pieces import PIECE, Pieces
-from jittok.train.table import N_BLOB, Table, add_table, add_words, grown, make_table, table_bytes
+from jittok.train.count_kernels import (
+    AT_BYTE,
+    AT_TEXT,
+    CHUNK,
+    CHUNK_SIZE,
+    NEED,
+    NEED_WORK,
+    PAUSE,
+    CountedTexts,
+    CutWork,
+)
+from jittok.train.document_chunks import CHUNK_BYTES, DocumentChunks
+from jittok.train.table import N_BLOB, WordTable, add_table, add_words, grown, make_table, table_bytes
+from jittok.train.word_splitter import RegexSplitter, WordSplitter, no_splitter, special_pattern
 from jittok.unicode.tables import code_points, utf8
 
-WHOLE = 1 << 40
+NO_LIMIT = 1 << 40
 """Longer than any text: the chunk of the general splitter."""
-MARKS = (1 << 32) - 1
-LONG, PAGE = 1 << 10, 1 << 12
+ALL_MARKS = (1 << 32) - 1
+LONG_TEXT, PAGE = 1 << 10, 1 << 12
 """A text of LONG bytes is read where it is, if all that kernels read after it lies in the same page."""
 _ONE = np.ones(1, np.int64)
 _NONE = np.zeros(0, np.int64)
@@ -43,7 +53,7 @@ class Counter:
 
     def __init__(
         self,
-        cutter: Cutter | RegexCutter,
+        cutter: WordSplitter | RegexSplitter,
         special: Sequence[str] = (),
         once: bool = False,
         stop: threading.Event | None = None,
@@ -53,12 +63,12 @@ class Counter:
         self.special = special_pattern(special)
         self.table = make_table()
         self.documents = self.bytes = 0
-        self.pieces = Pieces(cutter, special) if isinstance(cutter, Cutter) else None
-        chunk = WHOLE if isinstance(cutter, Cutter) and cutter.whole else CHUNK
+        self.pieces = DocumentChunks(cutter, special) if isinstance(cutter, WordSplitter) else None
+        chunk = NO_LIMIT if isinstance(cutter, WordSplitter) and cutter.whole else CHUNK
         self._work = _make_work(2 * CHUNK, cutter, chunk)
         self._call: Call | None = None
-        self._room = np.empty(0, np.uint8)  # for copies of texts
-        self.grow: Callable[[Table, int, int], Table] = grown
+        self._capacity = np.empty(0, np.uint8)  # for copies of texts
+        self.grow: Callable[[WordTable, int, int], WordTable] = grown
 
     @property
     def table_bytes(self) -> int:
@@ -75,11 +85,11 @@ class Counter:
 
         Raises EncodingFailed for a str with a lone surrogate, as encoding does.
         """
-        documents = np.arange(self.documents, self.documents + docs.starts.size) % MARKS + 1 if self.once else _NONE
+        documents = np.arange(self.documents, self.documents + docs.starts.size) % ALL_MARKS + 1 if self.once else _NONE
         given = _ONE if weights is None else np.ascontiguousarray(weights, np.int64)
         self.documents += docs.starts.size - continued
         if docs.kept is not None:
-            self._add_kept(docs, Texts(docs.data, docs.starts, docs.stops, given, documents))
+            self._add_kept(docs, CountedTexts(docs.data, docs.starts, docs.stops, given, documents))
             return
         self.bytes += int((docs.stops - docs.starts).sum())
         starts, stops = docs.starts, docs.stops
@@ -88,73 +98,73 @@ class Counter:
             if rows is not None:
                 given = given if given.size == 1 else given[rows]
                 documents = documents[rows] if self.once else documents
-        if isinstance(self.cutter, RegexCutter):
+        if isinstance(self.cutter, RegexSplitter):
             self._add_by_regex(docs, starts, stops, given, documents)
             return
-        texts = self._in_pieces(Texts(docs.data, starts, stops, given, documents), in_place=False)
+        texts = self._in_pieces(CountedTexts(docs.data, starts, stops, given, documents), in_place=False)
         for part in _readable(texts):
             self._check()
             self._add(part)
 
-    def _add_kept(self, docs: Documents, texts: Texts) -> None:
+    def _add_kept(self, docs: Documents, texts: CountedTexts) -> None:
         """Texts that lie where Python keeps them. Long ones are counted there, others are copied one after the other,
         about PIECE bytes at a time, which stay in the cache until they are counted."""
         widths = docs.widths if docs.widths is not None else np.zeros(texts.starts.size, np.uint8)
         if not widths.any():  # those of other widths are no longer than LONGEST_TOGETHER
             texts = self._in_pieces(texts, in_place=True)
             widths = np.zeros(texts.starts.size, np.uint8)
-        sizes, places = texts.stops - texts.starts, texts.starts + texts.data.ctypes.data
-        there = (widths == 0) & (sizes >= LONG) & ((places + sizes - 1) % PAGE + PAD < PAGE)
+        sizes, positions = texts.stops - texts.starts, texts.starts + texts.data.ctypes.data
+        there = (widths == 0) & (sizes >= LONG_TEXT) & ((positions + sizes - 1) % PAGE + PAD < PAGE)
         self.bytes += int(sizes[there].sum())
         self._add(_picked(texts, np.flatnonzero(there)))
         others = np.flatnonzero(~there)
         ends = np.cumsum(sizes[others])
         total = int(ends[-1]) if ends.size else 0
-        step = max(total // max(round(total / PIECE), 1), 1)
+        step = max(total // max(round(total / CHUNK_BYTES), 1), 1)
         cuts = np.searchsorted(ends, np.arange(step, total - step // 2, step)).tolist()
         for first, last in pairwise(sorted({0, *cuts, others.size})):
             self._check()
             rows = others[first:last]
-            part = self._joined(places[rows], sizes[rows], widths[rows], rows)
+            part = self._joined(positions[rows], sizes[rows], widths[rows], rows)
             self.bytes += int(part.stops[-1])
             weights, documents = _of_rows(texts, rows)
             self._add(part._replace(weights=weights, documents=documents))
 
     def _joined(
-        self, places: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], rows: NDArray[np.int64]
-    ) -> Texts:
+        self, positions: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8], rows: NDArray[np.int64]
+    ) -> CountedTexts:
         """Texts one after the other as UTF-8; EncodingFailed, which names its row, for one that has none."""
-        self._room, ends = utf8_of(places, sizes, widths, self._room, rows)
-        return Texts(self._room, ends[:-1], ends[1:], _ONE, _NONE)
+        self._capacity, ends = utf8_of(positions, sizes, widths, self._capacity, rows)
+        return CountedTexts(self._capacity, ends[:-1], ends[1:], _ONE, _NONE)
 
     def _check(self) -> None:
         """Stop if somebody asked for it."""
         if self._stop is not None and self._stop.is_set():
             raise CancelledError
 
-    def _in_pieces(self, texts: Texts, in_place: bool) -> Texts:
+    def _in_pieces(self, texts: CountedTexts, in_place: bool) -> CountedTexts:
         """The texts with long ones cut in pieces, where no word is."""
         sizes = texts.stops - texts.starts
-        long = np.flatnonzero(sizes > 2 * PIECE)
+        long = np.flatnonzero(sizes > 2 * CHUNK_BYTES)
         if not long.size or self.pieces is None:
             return texts
-        places = []
+        positions = []
         for k in long.tolist():
             start, size = int(texts.starts[k]), int(sizes[k])
             data = memory_at(texts.data.ctypes.data + start, size) if in_place else texts.data[start:]
-            places.append(np.array(self.pieces.places(data, size), np.int64) + start)
+            positions.append(np.array(self.pieces.positions(data, size), np.int64) + start)
         counts = np.ones(sizes.size, np.int64)
-        counts[long] = [found.size for found in places]
+        counts[long] = [found.size for found in positions]
         rows = np.repeat(np.arange(sizes.size), counts)
         starts = texts.starts[rows]
         first = np.cumsum(counts) - counts
-        for k, found in zip(long.tolist(), places, strict=True):
+        for k, found in zip(long.tolist(), positions, strict=True):
             starts[first[k] : first[k] + found.size] = found
         stops = np.append(starts[1:], 0)
         stops[first + counts - 1] = texts.stops
-        return Texts(texts.data, starts, stops, *_of_rows(texts, rows))
+        return CountedTexts(texts.data, starts, stops, *_of_rows(texts, rows))
 
-    def _add(self, texts: Texts) -> None:
+    def _add(self, texts: CountedTexts) -> None:
         if not texts.weights.all():  # words that count nothing would only take room
             texts = _picked(texts, np.flatnonzero(np.broadcast_to(texts.weights, texts.starts.shape)))
         state = self._work.state
@@ -172,20 +182,20 @@ class Counter:
             else:
                 self.table = self.grow(self.table, code, int(state[NEED]))
 
-    def _count(self, texts: Texts) -> int:
+    def _count(self, texts: CountedTexts) -> int:
         """Run the kernel from where the state says. What is as it was the last time is not laid out again."""
-        assert isinstance(self.cutter, Cutter)
+        assert isinstance(self.cutter, WordSplitter)
         if self._call is None:
             self._call = self.cutter.count.call(self.cutter.family, texts, self._work, self.table)
         return self._call.again(self.cutter.family, texts, self._work, self.table)  # type: ignore[no-any-return]
 
-    def _add_malformed(self, texts: Texts) -> None:
+    def _add_malformed(self, texts: CountedTexts) -> None:
         """What is left of a text that is invalid UTF-8, as `encode` reads it: U+FFFD for each byte that begins nothing.
         Or of one that a fast splitter leaves to the general one."""
         state = self._work.state
         k, at = int(state[AT_TEXT]), int(state[AT_BYTE])
         start = max(at, int(texts.starts[k]))
-        assert isinstance(self.cutter, Cutter)
+        assert isinstance(self.cutter, WordSplitter)
         raw = memory_at(texts.data.ctypes.data + start, int(texts.stops[k]) - start).tobytes()  # may lie after `data`
         if self.cutter.slow is None:
             raw = b"".join(map(utf8, code_points(raw)))
@@ -198,10 +208,10 @@ class Counter:
         part = np.frombuffer(raw + bytes(PAD), np.uint8)
         own, chunk = self.cutter, self._work.chunk
         if own.slow is not None:
-            self.cutter, self._work, self._call = own.slow(), self._work._replace(chunk=WHOLE), None
+            self.cutter, self._work, self._call = own.slow(), self._work._replace(chunk=NO_LIMIT), None
             noted = [each.family.splitter.looks.noted for each in (own, self.cutter)]
             assert noted[1] <= noted[0], "a family stands for a pattern that looks around, for which there is no work"
-        self._add(Texts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
+        self._add(CountedTexts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
         if own.slow is not None:
             self.cutter, self._work, self._call = own, self._work._replace(chunk=chunk), None
         state[:] = kept
@@ -235,7 +245,7 @@ class Counter:
     def _add_by_regex(
         self, docs: Documents, starts: Any, stops: Any, weights: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> None:
-        assert isinstance(self.cutter, RegexCutter)
+        assert isinstance(self.cutter, RegexSplitter)
         sums: dict[str, int] = {}
         met: dict[str, int] = {}
         for k, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
@@ -257,7 +267,7 @@ class Counter:
             at = int(state[0])
             self.table = self.grow(self.table, code, int(starts[at + 1] - starts[at]))
 
-    def add_table(self, other: Table) -> None:
+    def add_table(self, other: WordTable) -> None:
         """The counts of another table."""
         state = np.zeros(2, np.int64)
         blob = other.blob
@@ -265,25 +275,25 @@ class Counter:
             self.table = self.grow(self.table, code, int(other.used[N_BLOB]))
 
 
-def _make_work(longest: int, cutter: Cutter | RegexCutter, chunk: int) -> CutWork:
+def _make_work(longest: int, cutter: WordSplitter | RegexSplitter, chunk: int) -> CutWork:
     """Scratch for chunks of up to `longest` bytes; pages that no text needs are never touched."""
     family = getattr(cutter, "family", None)  # None: words are not cut, but added
     splitter = family.splitter if family is not None else no_splitter()
     return CutWork(make_split_work(longest, splitter), np.empty(longest + 64, np.int32), np.zeros(5, np.int64), chunk)
 
 
-def _of_rows(texts: Texts, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _of_rows(texts: CountedTexts, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Weights and documents of some of the texts."""
     weights, documents = texts.weights, texts.documents
     return weights if weights.size == 1 else weights[rows], documents if documents.size == 0 else documents[rows]
 
 
-def _picked(texts: Texts, rows: NDArray[np.int64]) -> Texts:
+def _picked(texts: CountedTexts, rows: NDArray[np.int64]) -> CountedTexts:
     """Some of the texts."""
-    return Texts(texts.data, texts.starts[rows], texts.stops[rows], *_of_rows(texts, rows))
+    return CountedTexts(texts.data, texts.starts[rows], texts.stops[rows], *_of_rows(texts, rows))
 
 
-def _readable(texts: Texts) -> Iterator[Texts]:
+def _readable(texts: CountedTexts) -> Iterator[CountedTexts]:
     """The texts where they are; copied, where too few bytes follow them: the kernel reads PAD bytes after each."""
     near = texts.stops + PAD > texts.data.size
     if not near.any():
@@ -294,16 +304,16 @@ def _readable(texts: Texts) -> Iterator[Texts]:
     yield _padded(_picked(texts, np.flatnonzero(near)))
 
 
-def _padded(texts: Texts) -> Texts:
+def _padded(texts: CountedTexts) -> CountedTexts:
     """The same texts, copied to where PAD bytes follow them."""
     data, starts, stops, *others = texts
     low, high = int(starts.min()), int(stops.max())
     if high - low > 2 * int((stops - starts).sum()) + PAD:  # they lie far apart
         parts = [data[i:j] for i, j in zip(starts.tolist(), stops.tolist(), strict=True)]
         ends = np.cumsum([0, *(part.size for part in parts)])
-        return Texts(np.concatenate([*parts, np.zeros(PAD, np.uint8)]), ends[:-1], ends[1:], *others)
+        return CountedTexts(np.concatenate([*parts, np.zeros(PAD, np.uint8)]), ends[:-1], ends[1:], *others)
     copy = np.concatenate([data[low:high], np.zeros(PAD, np.uint8)])
-    return Texts(copy, starts - low, stops - low, *others)
+    return CountedTexts(copy, starts - low, stops - low, *others)
 
 
 def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -22,28 +22,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit.pool import Pool
-from jittok.corpus.stopping import Stop, stoppable_pool
+from jittok.corpus.cancellation import Cancellation, stoppable_pool
 from jittok.encode.stretches import STRETCH_BYTES, stretches_of, thread_count
 from jittok.errors import CorpusError, EncodingFailed
 from jittok.fragments import PAD
 from jittok.inputs import Documents
 from jittok.train.counter import Counter, Counters
 from jittok.train.counts import UNIT, Counts, changed, made_counts, of_table
-from jittok.train.cutter import (
+from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
+from jittok.train.option_checks import REGEX, check_number, special_texts
+from jittok.train.table import NEED_SHORT, make_table, table_bytes
+from jittok.train.thread_shares import shares_of
+from jittok.train.word_splitter import (
     DEFAULT_PRE,
-    Cutter,
-    RegexCutter,
+    RegexSplitter,
+    WordSplitter,
     cutter_of,
     hf_cutter,
     named_pre,
     regex_cutter,
     runs_cutter,
 )
-from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.names import REGEX, check_number, special_texts
-from jittok.train.shares import shares_of
-from jittok.train.table import NEED_SHORT, make_table, table_bytes
-from jittok.writers.whole import naming
+from jittok.writers.atomic_files import naming
 
 if TYPE_CHECKING:
     from jittok.inputs import Texts
@@ -107,7 +107,7 @@ class How:
         """Whether a document may be read and counted a piece at a time: nothing asks for all of it."""
         return self.pre_regex is None and self.by == "occurrences" and self.sample == 1
 
-    def cutter(self) -> Cutter | RegexCutter:
+    def cutter(self) -> WordSplitter | RegexSplitter:
         """What cuts words."""
         if self.runs is not None:
             return runs_cutter(self.name, self.runs)
@@ -116,13 +116,13 @@ class How:
         return hf_cutter(self.pre) if self.like == "hf" else cutter_of(self.pre)
 
 
-class Tally:
+class CountRun:
     """Counters of all threads, and the runs they have written."""
 
     def __init__(self, how: How, folder: Path | None = None, unit: int = 1) -> None:
         self.how, self.unit = how, unit
         cutter, once = how.cutter(), how.by == "documents"
-        self.stop = stop = Stop()
+        self.stop = stop = Cancellation()
         self.make: Callable[[], Counter] = lambda: Counter(cutter, how.special, once, stop)
         self.counters = Counters(self.make)  # no cycle: tables go at once
         self.threads = thread_count(how.threads)
@@ -192,9 +192,9 @@ class Tally:
         """The documents of the sample: those whose CRC, begun with the seed, is low enough."""
         if self.how.sample == 1:
             return docs, weights
-        places = zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)
+        positions = zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)
         limit = int(self.how.sample * SAMPLED)
-        kept = np.array([zlib.crc32(docs.data[i:j], self.how.seed) < limit for i, j in places], np.bool_)
+        kept = np.array([zlib.crc32(docs.data[i:j], self.how.seed) < limit for i, j in positions], np.bool_)
         if weights is not None and weights.size > 1:
             weights = weights[kept]
         return Documents(docs.data, docs.starts[kept], docs.stops[kept]), weights
@@ -286,7 +286,7 @@ def count(texts: Texts, weights: Sequence[float] | None = None, how: How | None 
         texts = tuple(texts)
     how = replace(how or How(), **options)
     given = None if weights is None else scaled(weights)
-    tally = Tally(how, unit=1 if given is None else UNIT)
+    tally = CountRun(how, unit=1 if given is None else UNIT)
     shares = (
         shares_of(texts, tally.threads) if how.lines is None else []
     )  # which line is the last one, their order tells
@@ -299,7 +299,7 @@ def count(texts: Texts, weights: Sequence[float] | None = None, how: How | None 
             try:
                 _count_shares(tally, shares, given)
             except (EncodingFailed, TypeError):
-                with closing(Tally(replace(how, threads=1))) as again:
+                with closing(CountRun(replace(how, threads=1))) as again:
                     _count_in_order(again, texts, given)  # fails at the first document that is bad
                 raise
         return tally.finish()
@@ -308,7 +308,7 @@ def count(texts: Texts, weights: Sequence[float] | None = None, how: How | None 
 
 
 def _stretches(
-    tally: Tally, texts: Texts, given: NDArray[np.int64] | None, first_text: int = 0, threads: int = 1
+    tally: CountRun, texts: Texts, given: NDArray[np.int64] | None, first_text: int = 0, threads: int = 1
 ) -> Iterator[tuple[int, Documents, Any]]:
     """(number of the first, documents, their weights) in order, for so many threads."""
     kept = tally.how.only_kernels_read
@@ -342,7 +342,7 @@ def _copies(
         yield number + first + a, docs.own(first + a, first + b), None if given is None else given[a:b]
 
 
-def _count_in_order(tally: Tally, texts: Texts, given: NDArray[np.int64] | None) -> None:
+def _count_in_order(tally: CountRun, texts: Texts, given: NDArray[np.int64] | None) -> None:
     """Count texts of any kind. The caller's thread reads them."""
 
     def add(number: int, docs: Documents, its: Any) -> Lines | None:
@@ -372,7 +372,7 @@ def _count_in_order(tally: Tally, texts: Texts, given: NDArray[np.int64] | None)
                 tally.tail.add(lines)
 
 
-def _count_shares(tally: Tally, shares: list[list[tuple[int, Any]]], given: NDArray[np.int64] | None) -> None:
+def _count_shares(tally: CountRun, shares: list[list[tuple[int, Any]]], given: NDArray[np.int64] | None) -> None:
     """Count shares of texts, each by a thread of its own; one that is done helps another."""
     sources = [
         chain.from_iterable(_stretches(tally, texts, given, first) for first, texts in share) for share in shares

@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from jittok.corpus.options import MAX_DOCUMENT_BYTES
 from jittok.errors import CorpusError, InWords
 from jittok.rows.checks import is_held, own
-from jittok.rows.ragged import fixed, fixed_offsets
+from jittok.rows.ragged import fixed_offsets, read_only_array
 from jittok.train.counter import Counter, flat_words
-from jittok.train.cutter import Cutter
-from jittok.train.joined import words_of
-from jittok.train.names import check_number
-from jittok.train.table import Table
+from jittok.train.option_checks import check_number
+from jittok.train.table import WordTable
+from jittok.train.table_words import words_of
+from jittok.train.word_splitter import WordSplitter
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 MAGIC = "#jittok words 1 "
 UNIT = 1 << 16
 """What a document of weight 1 counts where documents have weights."""
-MOST = 1 << 62
+MOST_COUNT = 1 << 62
 """All counts of a corpus are fewer: they are summed in 64 bits."""
 DEFAULT_FACTS: dict[str, Any] = {
     "pre": "", "unit": 1, "documents": 0, "bytes": 0, "special": [], "once": False, "like": "jittok", "last": "",
@@ -69,19 +69,19 @@ class Counts:
     left_out: int = 0  # lines that were too long
 
     def __post_init__(self) -> None:
-        words = fixed(self.words, np.uint8, "words")
+        words = read_only_array(self.words, np.uint8, "words")
         words = words if is_held(words) else own(words)
         starts = fixed_offsets(self.starts, words.size, "bytes of words")
-        counts = own(fixed(self.counts, np.int64, "counts"))
+        counts = own(read_only_array(self.counts, np.int64, "counts"))
         if counts.size != starts.size - 1:
             raise ValueError(f"counts: found {counts.size}, expected {starts.size - 1}, one a word")
         total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())  # which int64 may not hold
-        if counts.min(initial=0) < 0 or total >= MOST:
+        if counts.min(initial=0) < 0 or total >= MOST_COUNT:
             found = f"{total} occurrences, the least of a word {counts.min()}"
-            raise ValueError(f"counts: found {found}, expected 0 or more of each, and fewer than {MOST}")
+            raise ValueError(f"counts: found {found}, expected 0 or more of each, and fewer than {MOST_COUNT}")
         check_bytes(starts, counts)
         for name, least in (("unit", 1), ("documents", 0), ("text_bytes", 0), ("left_out", 0)):
-            check_number(name, getattr(self, name), MOST, least)
+            check_number(name, getattr(self, name), MOST_COUNT, least)
         for name, array in (("words", words), ("starts", starts), ("counts", counts)):
             object.__setattr__(self, name, array)
 
@@ -122,7 +122,7 @@ class Counts:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file."""
-        from jittok.writers.whole import whole
+        from jittok.writers.atomic_files import atomic_file
 
         facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.text_bytes}
         facts |= {"special": list(self.special), "once": self.once}
@@ -130,7 +130,7 @@ class Counts:
         facts |= {"last": to_text(self.last)} if self.last else {}
         facts |= {"left_out": self.left_out} if self.left_out else {}
         rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
-        with whole(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+        with atomic_file(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{MAGIC}{json.dumps(facts)}\n")
             file.writelines(f"{count}\t{to_text(word)}\n" for word, count in rows)
 
@@ -151,12 +151,12 @@ class Counts:
                     count, word = text.split("\t")
                     words.append(to_bytes(word))
                     counts.append(int(count) if COUNT.fullmatch(count) else -1)
-                    if not 0 <= counts[-1] < MOST:
+                    if not 0 <= counts[-1] < MOST_COUNT:
                         raise ValueError
                 except ValueError:
                     raise CorpusError(f"{path}, line {number}", line[:80], EXPECTED) from None
-        if sum(counts) >= MOST:
-            raise CorpusError(str(path), InWords(f"{sum(counts)} occurrences"), f"fewer than {MOST}")
+        if sum(counts) >= MOST_COUNT:
+            raise CorpusError(str(path), InWords(f"{sum(counts)} occurrences"), f"fewer than {MOST_COUNT}")
         known = _facts(path, facts)
         try:
             return cls(*flat_words(words), np.array(counts, np.int64), **known)
@@ -220,7 +220,7 @@ def _wrong() -> bytes:
 
 def summed(parts: Iterable[Counts]) -> Counts:
     """The counts of all corpora together; one part at least. CorpusError where words are cut in different ways."""
-    counter = Counter(Cutter("", None, lambda: 0, False))  # type: ignore[arg-type]
+    counter = Counter(WordSplitter("", None, lambda: 0, False))  # type: ignore[arg-type]
     whole: Counts | None = None
     occurrences = 0.0
     for part in parts:
@@ -235,8 +235,8 @@ def summed(parts: Iterable[Counts]) -> Counts:
             counter.add_words(table.words, table.starts, table.counts * (part.unit // whole.unit))
         unit = max(whole.unit, part.unit)
         occurrences += float(part.counts.sum()) / part.unit
-        if occurrences * unit >= MOST:
-            raise CorpusError("counts", InWords(f"{occurrences:.0f} occurrences"), f"fewer than {MOST // unit}")
+        if occurrences * unit >= MOST_COUNT:
+            raise CorpusError("counts", InWords(f"{occurrences:.0f} occurrences"), f"fewer than {MOST_COUNT // unit}")
         counter.add_words(part.words, part.starts, part.counts * (unit // part.unit))
         whole = changed(
             whole, unit=unit, documents=whole.documents + part.documents, text_bytes=whole.text_bytes + part.text_bytes,
@@ -256,11 +256,11 @@ def check_bytes(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
     word has nearly as many as bytes, are summed in 64 bits as well."""
     lengths = np.diff(starts)
     occurring = float(lengths.astype(np.float64) @ counts.astype(np.float64))
-    if occurring >= MOST // 2:  # so many that floats may round to MOST
+    if occurring >= MOST_COUNT // 2:  # so many that floats may round to MOST
         occurring = int(lengths.astype(object) @ counts.astype(object))
-    if occurring >= MOST:
+    if occurring >= MOST_COUNT:
         found = f"{occurring:.3g} bytes in all occurrences together"
-        raise ValueError(f"counts: found {found}, expected fewer than {MOST}")
+        raise ValueError(f"counts: found {found}, expected fewer than {MOST_COUNT}")
 
 
 def _cut(counts: Counts) -> str:
@@ -269,7 +269,7 @@ def _cut(counts: Counts) -> str:
     return f"{counts.pre!r}, special {list(counts.special)}, once {counts.once}{like}"
 
 
-def of_table(*tables: Table, threads: int = 1) -> Counts:
+def of_table(*tables: WordTable, threads: int = 1) -> Counts:
     """The words of a table; of several, which are given up."""
     return made_counts(*words_of(tables, threads))
 

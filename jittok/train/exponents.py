@@ -18,11 +18,11 @@ GRID = 64
 CUT = 50
 """log(exp(x) + exp(y)) is x when y is below x by more."""
 TERMS = 6
-LEAST = -87.0
+LEAST_EXPONENT = -87.0
 """exp of less is 0."""
 
 
-class Tables(NamedTuple):
+class ExponentTables(NamedTuple):
     """What the functions read."""
 
     log_sums: OutF64  # [TERMS * (GRID * CUT + 2)] the Taylor series of log(1 + exp(-k / GRID)) for each k
@@ -30,7 +30,7 @@ class Tables(NamedTuple):
 
 
 @cache
-def tables() -> Tables:
+def tables() -> ExponentTables:
     """The tables."""
     rows = []
     for k in range(GRID * CUT + 2):
@@ -41,11 +41,11 @@ def tables() -> Tables:
             math.log1p(x), s, t / 2, t * (1 - 2 * s) / 6, t * (1 - 6 * t) / 24, t * (1 - 2 * s) * (1 - 12 * t) / 120,
         ))  # fmt: skip
     powers = [math.exp(-k / GRID) for k in range(GRID * 88 + 2)]
-    return Tables(np.array(rows, np.float64).reshape(-1), np.array(powers, np.float64))
+    return ExponentTables(np.array(rows, np.float64).reshape(-1), np.array(powers, np.float64))
 
 
 @helper
-def log_sum(found: Tables, x: Any, y: Any) -> Any:
+def log_sum(found: ExponentTables, x: Any, y: Any) -> Any:
     """float32: log(exp(x) + exp(y)) of two float32."""
     low, high = (x, y) if x < y else (y, x)
     if high > np.float32(low + np.float32(50.0)):
@@ -60,9 +60,9 @@ def log_sum(found: Tables, x: Any, y: Any) -> Any:
 
 
 @helper
-def exp(found: Tables, x: Any) -> float:
+def exp(found: ExponentTables, x: Any) -> float:
     """float64: exp(x) of a float32 that is 0 or less, but for rounding."""
-    if x < LEAST:
+    if x < LEAST_EXPONENT:
         return 0.0
     d = np.float64(x)
     k = max(int(0.5 - d * GRID), 0)

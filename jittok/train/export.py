@@ -13,13 +13,13 @@ from typing import Any
 
 from jittok.errors import CorpusError, InWords, UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.program import GPT2 as GPT2_PATTERN
+from jittok.pretokenize.splitter_tables import GPT2 as GPT2_PATTERN
 from jittok.train.bpe import Learned
-from jittok.train.names import FILE, REGEX
+from jittok.train.option_checks import FILE, REGEX
 from jittok.vocab.keys import pre_names
 from jittok.writers import gguf_file, hf_file, ranks_file
+from jittok.writers.atomic_files import atomic_file
 from jittok.writers.gguf_file import CONTROL, NORMAL
-from jittok.writers.whole import whole
 
 _UNEXACT = ("custom:kimi_k2", "custom:digit_groups")
 _CASED = (r"\p{Lu}", r"\p{Ll}", r"\p{Han}")
@@ -92,7 +92,7 @@ def write_vocab_and_merges(path: str | os.PathLike[str], made: Learned) -> None:
     """vocab.json at `path`, and merges.txt beside it."""
     path = Path(path)
     lines = "".join(f"{line}\n" for line in merge_lines(made))
-    with whole(path) as ids, whole(path.with_name(path.name.replace("vocab.json", "merges.txt"))) as merges:
+    with atomic_file(path) as ids, atomic_file(path.with_name(path.name.replace("vocab.json", "merges.txt"))) as merges:
         ids.write_text(json.dumps(_ids(made), ensure_ascii=False), encoding="utf-8")
         merges.write_text(f"#version: 0.2\n{lines}", "utf-8")
 

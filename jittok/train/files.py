@@ -25,13 +25,13 @@ from jittok.corpus.reader import Bad, read_texts
 from jittok.corpus.sources import Seen, Source, check_looks, check_options, find_sources
 from jittok.errors import CorpusError, InWords
 from jittok.train.counter import Counter
-from jittok.train.counting import How, Tally, in_turn, scaled
+from jittok.train.counting import CountRun, How, in_turn, scaled
 from jittok.train.counts import UNIT, Counts
+from jittok.train.document_chunks import DocumentChunks
+from jittok.train.file_ranges import is_continued, read_long, text_units
 from jittok.train.lines import Lines
-from jittok.train.pieces import Pieces
-from jittok.train.reading import is_continued, read_long, text_units
 from jittok.train.runs import check_run, write_run
-from jittok.writers.whole import naming
+from jittok.writers.atomic_files import naming
 
 RANGE_BYTES = 2 << 20
 """The default of training: what is read ahead takes several times as much."""
@@ -46,7 +46,7 @@ KEEP_EVERY = 64 << 20
 
 
 @dataclass(frozen=True)
-class Progress:
+class CountProgress:
     """How far counting has come."""
 
     documents: int
@@ -81,7 +81,7 @@ def count_files(
     reading: Reading | None = None,
     weights: Mapping[str, float] | None = None,
     work: str | os.PathLike[str] | None = None,
-    report: Callable[[Progress], None] | None = None,
+    report: Callable[[CountProgress], None] | None = None,
     left_out: list[str] | None = None,
     beside: Sequence[Source] = (),
 ) -> Counts:
@@ -132,8 +132,8 @@ class _Run:
                 raise CorpusError(str(work), InWords("a link"), "a folder, by its own name: links are not followed")
             check_own(work, work.lstat(), work.parent.stat())
             _check_work(work)
-        self.tally = Tally(how, work, 1 if self.weights is None else UNIT)
-        self.pieces = Pieces(how.cutter(), how.special, how.lines is not None)  # type: ignore[arg-type]
+        self.tally = CountRun(how, work, 1 if self.weights is None else UNIT)
+        self.pieces = DocumentChunks(how.cutter(), how.special, how.lines is not None)  # type: ignore[arg-type]
         self.work, self.done = work, set[tuple[int, ...]]()
         self.ledger: Ledger | None = None
         self._lock, self._number = threading.Lock(), 0
@@ -205,7 +205,7 @@ class _Run:
             self.tally.bytes += size
             self.done |= ranges
 
-    def go(self, report: Callable[[Progress], None] | None) -> Counts:
+    def go(self, report: Callable[[CountProgress], None] | None) -> Counts:
         """Count what is not counted yet."""
         sizes = [source.size for source in self.sources]
         total = None if None in sizes else sum(size or 0 for size in sizes)
@@ -226,7 +226,7 @@ class _Run:
                 size += read_of.size
                 read += raw.new
                 if report is not None:
-                    report(Progress(documents, size, read, total))
+                    report(CountProgress(documents, size, read, total))
         for source in self.sources:
             source.check_unchanged()
         if self.ledger is not None:

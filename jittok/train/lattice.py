@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import F32, I32, I64, OutF32, OutI32, OutI64, OutU8, OutU16, helper, kernel, wide
-from jittok.train.exponents import Tables, exp, log_sum
+from jittok._jit import F32, I32, I64, OutF32, OutI32, OutI64, OutU8, OutU16, as_int64, helper, kernel
+from jittok.train.exponents import ExponentTables, exp, log_sum
 
 NONE = np.float32(-3e38)
 ONE_WAY, SPLIT, ALTERNATIVES = 0, 1, 2
 
 
-class Lattice(NamedTuple):
+class TrainingLattice(NamedTuple):
     """Words and their edges."""
 
     ends: I64  # [words + 1] word w is characters ends[w] .. ends[w + 1] - 1
@@ -31,19 +31,19 @@ class Lattice(NamedTuple):
     unknown: OutF32  # [1]
 
 
-class Agenda(NamedTuple):
+class TwoBestAgenda(NamedTuple):
     """Hypotheses of a search for the best paths: begun at the end of a text, expanded where it leaves off."""
 
     heap: OutI32  # [hypotheses] those that wait, the best first
     whole: OutF32  # [hypotheses] the score that is possible at best
-    behind: OutF32  # [hypotheses] the score of what is settled
-    place: OutI32  # [hypotheses] where it leaves off; -1: before the text
+    after: OutF32  # [hypotheses] the score of what is settled
+    position: OutI32  # [hypotheses] where it leaves off; -1: before the text
     piece: OutI32  # [hypotheses] what begins there
     next: OutI32  # [hypotheses] the hypothesis that it was made of
     state: OutI64  # [2] how many wait, how many there are
 
 
-class Ends(NamedTuple):
+class SegmentEnds(NamedTuple):
     """The edges of a text by where they end."""
 
     best: OutF32  # [longest + 1]
@@ -57,9 +57,9 @@ class Ends(NamedTuple):
 
 
 @kernel
-def expect(
-    lattice: Lattice, tables: Tables, total: F32, first: int, last: int, step: int, alpha: OutF32, beta: OutF32,
-    expected: OutF32, objective: OutF32,
+def expected_counts(
+    lattice: TrainingLattice, tables: ExponentTables, total: F32, first: int, last: int, step: int, alpha: OutF32,
+    beta: OutF32, expected: OutF32, objective: OutF32,
 ) -> int:  # fmt: skip
     """Adds the expected count of each piece in words first, first + step .. last - 1.
 
@@ -74,9 +74,9 @@ def expect(
         alpha[0], beta[size] = 0.0, 0.0
         for p in range(size):
             single = False
-            c = wide(where[begin + p])
+            c = as_int64(where[begin + p])
             for e in range(at[c], at[c + 1]):
-                q = p + wide(lengths[e])
+                q = p + as_int64(lengths[e])
                 single |= q == p + 1
                 x = np.float32(scores[ids[e]] + alpha[p])
                 alpha[q] = x if alpha[q] == NONE else log_sum(tables, alpha[q], x)
@@ -85,9 +85,9 @@ def expect(
                 alpha[p + 1] = x if alpha[p + 1] == NONE else log_sum(tables, alpha[p + 1], x)
         for p in range(size - 1, -1, -1):
             single, sum_ = False, NONE
-            c = wide(where[begin + p])
+            c = as_int64(where[begin + p])
             for e in range(at[c], at[c + 1]):
-                q = p + wide(lengths[e])
+                q = p + as_int64(lengths[e])
                 single |= q == p + 1
                 x = np.float32(scores[ids[e]] + beta[q])
                 sum_ = x if sum_ == NONE else log_sum(tables, sum_, x)
@@ -99,9 +99,9 @@ def expect(
         count = np.float32(lattice.counts[w])
         for p in range(size):
             single = False
-            c = wide(where[begin + p])
+            c = as_int64(where[begin + p])
             for e in range(at[c], at[c + 1]):
-                q = p + wide(lengths[e])
+                q = p + as_int64(lengths[e])
                 single |= q == p + 1
                 k = ids[e]
                 x = np.float32(np.float32(np.float32(alpha[p] + scores[k]) + beta[q]) - whole)
@@ -114,7 +114,9 @@ def expect(
 
 
 @kernel
-def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32, back: OutI64, freq: OutF32) -> int:
+def count_best(
+    lattice: TrainingLattice, first: int, last: int, step: int, best: OutF32, back: OutI64, freq: OutF32
+) -> int:
     """Adds how often each piece is in the best segmentations of words first, first + step .. last - 1; their pieces.
 
     best, back: [longest word + 1]. The first of the best wins.
@@ -129,9 +131,9 @@ def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32,
         best[0] = 0.0
         for p in range(size):
             single = False
-            c = wide(where[begin + p])
+            c = as_int64(where[begin + p])
             for e in range(at[c], at[c + 1]):
-                q = p + wide(lengths[e])
+                q = p + as_int64(lengths[e])
                 single |= q == p + 1
                 x = np.float32(best[p] + scores[ids[e]])
                 if x > best[q]:
@@ -143,15 +145,15 @@ def count_best(lattice: Lattice, first: int, last: int, step: int, best: OutF32,
         count, p = np.float32(lattice.counts[w]), size
         while p > 0:
             e = back[p]
-            k = wide(ids[e]) if e >= 0 else 0
+            k = as_int64(ids[e]) if e >= 0 else 0
             freq[k] = np.float32(freq[k] + count)
             tokens += lattice.counts[w]
-            p -= wide(lengths[e]) if e >= 0 else 1
+            p -= as_int64(lengths[e]) if e >= 0 else 1
     return tokens
 
 
 @kernel
-def find_shadowed(lattice: Lattice, spots: I64, sizes: I64, best: OutF32, shadowed: OutU8) -> int:
+def find_shadowed(lattice: TrainingLattice, spots: I64, sizes: I64, best: OutF32, shadowed: OutU8) -> int:
     """1 for pieces whose text has a better segmentation than the piece itself.
 
     spots: where in the parts each piece is, sizes: its characters; best: [longest piece + 1]
@@ -165,7 +167,7 @@ def find_shadowed(lattice: Lattice, spots: I64, sizes: I64, best: OutF32, shadow
         for p in range(size):
             single = False
             for e in range(at[begin + p], at[begin + p + 1]):
-                length = wide(lengths[e])
+                length = as_int64(lengths[e])
                 single |= length == 1
                 if p + length > size:
                     break
@@ -178,7 +180,7 @@ def find_shadowed(lattice: Lattice, spots: I64, sizes: I64, best: OutF32, shadow
 
 
 @helper
-def _put_edge(ends: Ends, number: int, begin: int, end: int, piece: int, score: float) -> None:
+def _put_edge(ends: SegmentEnds, number: int, begin: int, end: int, piece: int, score: float) -> None:
     x = np.float32(ends.best[begin] + score)
     ends.next[number], ends.begin[number], ends.piece[number] = -1, begin, piece
     ends.score[number], ends.whole[number] = score, x
@@ -191,17 +193,17 @@ def _put_edge(ends: Ends, number: int, begin: int, end: int, piece: int, score: 
 
 
 @helper
-def _push(agenda: Agenda, whole: float, behind: float, place: int, piece: int, before: int) -> None:
+def _push(agenda: TwoBestAgenda, whole: float, after: float, position: int, piece: int, before: int) -> None:
     """A new hypothesis; the heap is that of C++'s `std::push_heap`, which decides between equals."""
     h, i = agenda.state[1], agenda.state[0]
-    agenda.whole[h], agenda.behind[h], agenda.place[h] = whole, behind, place
+    agenda.whole[h], agenda.after[h], agenda.position[h] = whole, after, position
     agenda.piece[h], agenda.next[h] = piece, before
     agenda.state[0], agenda.state[1] = i + 1, h + 1
     _rise(agenda, i, h)
 
 
 @helper
-def _rise(agenda: Agenda, i: int, h: int) -> None:
+def _rise(agenda: TwoBestAgenda, i: int, h: int) -> None:
     heap, whole = agenda.heap, agenda.whole
     while i > 0 and whole[heap[(i - 1) // 2]] < whole[h]:
         heap[i] = heap[(i - 1) // 2]
@@ -210,11 +212,11 @@ def _rise(agenda: Agenda, i: int, h: int) -> None:
 
 
 @helper
-def _pop(agenda: Agenda) -> int:
+def _pop(agenda: TwoBestAgenda) -> int:
     """The best hypothesis, as `std::pop_heap` takes it: the hole goes down to a leaf, the last one up from there."""
     heap, whole = agenda.heap, agenda.whole
-    top, size = wide(heap[0]), agenda.state[0] - 1
-    h = wide(heap[size])
+    top, size = as_int64(heap[0]), agenda.state[0] - 1
+    h = as_int64(heap[size])
     agenda.state[0] = size
     if size > 0:
         i, child = 0, 0
@@ -234,8 +236,8 @@ def _pop(agenda: Agenda) -> int:
 
 @kernel
 def two_best(
-    lattice: Lattice, spots: I64, sizes: I64, freq: F32, first: int, last: int, ends: Ends, agenda: Agenda,
-    ways: OutU8, out: OutI32, out_ends: OutI64,
+    lattice: TrainingLattice, spots: I64, sizes: I64, freq: F32, first: int, last: int, ends: SegmentEnds,
+    agenda: TwoBestAgenda, ways: OutU8, out: OutI32, out_ends: OutI64,
 ) -> int:  # fmt: skip
     """What else pieces first .. last - 1 could be cut into. Answers the piece it came to.
 
@@ -256,11 +258,11 @@ def two_best(
         for p in range(size):
             single = False
             for e in range(at[begin + p], at[begin + p + 1]):
-                length = wide(lengths[e])
+                length = as_int64(lengths[e])
                 single |= length == 1
                 if p + length > size:
                     break
-                _put_edge(ends, number, p, p + length, wide(ids[e]), scores[ids[e]])
+                _put_edge(ends, number, p, p + length, as_int64(ids[e]), scores[ids[e]])
                 number += 1
             if not single:
                 _put_edge(ends, number, p, p + 1, 0, lattice.unknown[0])
@@ -272,9 +274,9 @@ def two_best(
             if agenda.state[1] + number + 1 > agenda.heap.size:
                 return k
             h = _pop(agenda)
-            place, behind = wide(agenda.place[h]), agenda.behind[h]
-            if place < 0:  # hypotheses of a path: before, its pieces, the end
-                h = wide(agenda.next[h])
+            position, after = as_int64(agenda.position[h]), agenda.after[h]
+            if position < 0:  # hypotheses of a path: before, its pieces, the end
+                h = as_int64(agenda.next[h])
                 if found == 0:
                     found = 1
                     if agenda.next[agenda.next[h]] >= 0:
@@ -287,14 +289,21 @@ def two_best(
                         return k
                     out[count] = agenda.piece[h]
                     count += 1
-                    h = wide(agenda.next[h])
+                    h = as_int64(agenda.next[h])
                 out_ends[k + 1] = count
                 break
-            if place == 0:
-                _push(agenda, behind, behind, -1, -1, h)
-            e = wide(ends.head[place]) if place > 0 else -1
+            if position == 0:
+                _push(agenda, after, after, -1, -1, h)
+            e = as_int64(ends.head[position]) if position > 0 else -1
             while e >= 0:
-                whole = np.float32(ends.whole[e] + behind)
-                _push(agenda, whole, np.float32(ends.score[e] + behind), wide(ends.begin[e]), wide(ends.piece[e]), h)
-                e = wide(ends.next[e])
+                whole = np.float32(ends.whole[e] + after)
+                _push(
+                    agenda,
+                    whole,
+                    np.float32(ends.score[e] + after),
+                    as_int64(ends.begin[e]),
+                    as_int64(ends.piece[e]),
+                    h,
+                )
+                e = as_int64(ends.next[e])
     return last

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, OutI64, OutU8, helper, kernel, wide
+from jittok._jit import I64, U8, OutI64, OutU8, as_int64, helper, kernel
 from jittok.errors import CorpusError, InWords, MalformedVocab
 from jittok.fragments import PAD
 from jittok.inputs import Documents
@@ -90,16 +90,16 @@ def _strip(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.in
 @helper
 def _character(data: U8, i: int, stop: int) -> int:
     """Bytes of the character that begins here; 0 if none does."""
-    a = wide(data[i])
+    a = as_int64(data[i])
     if a < 0x80:
         return 1
     size = 2 if a < 0xE0 else 3 if a < 0xF0 else 4
     if a < 0xC2 or a > 0xF4 or i + size > stop:
         return 0
     for k in range(1, size):
-        if wide(data[i + k]) & 0xC0 != 0x80:
+        if as_int64(data[i + k]) & 0xC0 != 0x80:
             return 0
-    b = wide(data[i + 1])
+    b = as_int64(data[i + 1])
     if (a == 0xE0 and b < 0xA0) or (a == 0xED and b > 0x9F) or (a == 0xF0 and b < 0x90) or (a == 0xF4 and b > 0x8F):
         return 0
     return size

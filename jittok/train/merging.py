@@ -31,11 +31,11 @@ from jittok.train.pairs import (
     LOW,
     PAIR_SHIFT,
     Line,
-    Pairs,
-    PairWindow,
+    PairCounts,
+    PairCountsWindow,
     Queue,
     Rules,
-    Texts,
+    SymbolTexts,
     allowed_as_piece,
     allowed_by_length,
     before_by_id,
@@ -51,7 +51,7 @@ from jittok.train.pairs import (
     rank_at,
 )
 
-AHEAD = 16
+PREFETCH_DISTANCE = 16
 WORK = 1 << 21
 """Places after which the kernel answers: some 50 ms."""
 MERGE_COST = 32
@@ -71,7 +71,7 @@ class Made(NamedTuple):
     ids: OutI32  # [merges]
 
 
-class Near(NamedTuple):
+class NeighborSums(NamedTuple):
     """Scratch for the neighbors of one merge."""
 
     lefts: OutI64  # [2 * ids] by left neighbor: sum of counts, number of places; zero between merges
@@ -79,10 +79,10 @@ class Near(NamedTuple):
     left_ids: OutI32  # [ids] the distinct ones
     right_ids: OutI32  # [ids]
     symbols: OutI32  # [2 * places of a pair + 2] left ones from the front, right ones from the middle
-    places: OutI32  # [2 * places of a pair + 2]
+    positions: OutI32  # [2 * places of a pair + 2]
 
 
-class NearWindow(NamedTuple):
+class NeighborSumsWindow(NamedTuple):
     """The same as windows."""
 
     lefts: Window
@@ -90,19 +90,19 @@ class NearWindow(NamedTuple):
     left_ids: Window
     right_ids: Window
     symbols: Window
-    places: Window
+    positions: Window
     middle: int
 
 
 @helper
-def _open_near(near: Near) -> NearWindow:
-    return NearWindow(
+def _open_near(near: NeighborSums) -> NeighborSumsWindow:
+    return NeighborSumsWindow(
         window(near.lefts),
         window(near.rights),
         window(near.left_ids),
         window(near.right_ids),
         window(near.symbols),
-        window(near.places),
+        window(near.positions),
         near.symbols.size // 2,
     )
 
@@ -110,12 +110,12 @@ def _open_near(near: Near) -> NearWindow:
 @helper
 def _note(sums: Window, ids: Window, number: int, symbol: int, weight: int) -> int:
     """One more place with this neighbor; how many distinct ones there are."""
-    places = get_i64(sums, 2 * symbol + 1)
-    if places == 0:
+    positions = get_i64(sums, 2 * symbol + 1)
+    if positions == 0:
         put_i32(ids, number, symbol)
         number += 1
     put_i64(sums, 2 * symbol, get_i64(sums, 2 * symbol) + weight)
-    put_i64(sums, 2 * symbol + 1, places + 1)
+    put_i64(sums, 2 * symbol + 1, positions + 1)
     return number
 
 
@@ -132,7 +132,7 @@ class Replaced(NamedTuple):
 
 
 @helper
-def _replace(own: PairWindow, near: NearWindow, pair: int, c: int) -> Replaced:
+def _replace(own: PairCountsWindow, near: NeighborSumsWindow, pair: int, c: int) -> Replaced:
     """Writes id c over every place of a pair that still holds."""
     key, begin = get_i64(own.keys, pair), get_i64(own.at, pair)
     a, b = key >> PAIR_SHIFT, key & LOW
@@ -142,8 +142,8 @@ def _replace(own: PairWindow, near: NearWindow, pair: int, c: int) -> Replaced:
     right_notes = near.middle
     twin_count = done = np.int64(0)
     for k in range(begin, end):
-        if k + AHEAD < end:
-            prefetch(own.symbols, get_i32(own.pool, k + AHEAD), 4)
+        if k + PREFETCH_DISTANCE < end:
+            prefetch(own.symbols, get_i32(own.pool, k + PREFETCH_DISTANCE), 4)
         p = get_i32(own.pool, k)
         if get_i32(own.symbols, p) != a or get_i32(own.symbols, p + cut) != b:
             continue
@@ -161,21 +161,21 @@ def _replace(own: PairWindow, near: NearWindow, pair: int, c: int) -> Replaced:
             if x == c:
                 twin_count += weight
                 twins += 1
-                put_i32(near.places, left_notes, p - size)
+                put_i32(near.positions, left_notes, p - size)
             else:
                 lefts = _note(near.lefts, near.left_ids, lefts, x, weight)
-                put_i32(near.places, left_notes, p - get_i32(own.lengths, x))
+                put_i32(near.positions, left_notes, p - get_i32(own.lengths, x))
             left_notes += 1
         if y >= 0:
             rights = _note(near.rights, near.right_ids, rights, y, weight)
             put_i32(near.symbols, right_notes, y)
-            put_i32(near.places, right_notes, p)
+            put_i32(near.positions, right_notes, p)
             right_notes += 1
     return Replaced(lefts, rights, left_notes, right_notes, twins, twin_count, done)
 
 
 @helper
-def _lower(own: PairWindow, key: int, by: int) -> None:
+def _lower(own: PairCountsWindow, key: int, by: int) -> None:
     """A pair counts less."""
     e = find(own, key)
     if e >= 0:
@@ -183,7 +183,7 @@ def _lower(own: PairWindow, key: int, by: int) -> None:
 
 
 @helper
-def _enter(own: PairWindow, key: int, pair: int, count: int, used: int) -> None:
+def _enter(own: PairCountsWindow, key: int, pair: int, count: int, used: int) -> None:
     """A new pair, whose list begins at `used` of the pool."""
     put_i32(own.table, -1 - find(own, key), pair)
     put_i64(own.keys, pair, key)
@@ -193,24 +193,24 @@ def _enter(own: PairWindow, key: int, pair: int, count: int, used: int) -> None:
 
 
 @helper
-def _append(own: PairWindow, pair: int, place: int) -> None:
+def _append(own: PairCountsWindow, pair: int, position: int) -> None:
     size = get_i64(own.size, pair)
-    put_i32(own.pool, get_i64(own.at, pair) + size, place)
+    put_i32(own.pool, get_i64(own.at, pair) + size, position)
     put_i64(own.size, pair, size + 1)
 
 
 @helper
-def _hand_out(own: PairWindow, near: NearWindow, found: Replaced, c: int, twin: int) -> None:
+def _hand_out(own: PairCountsWindow, near: NeighborSumsWindow, found: Replaced, c: int, twin: int) -> None:
     """The noted places to the lists of the new pairs: sums[2 * x + 1] is -1 - the pair, or 0 for none."""
     for k in range(found.left_notes):
         x = get_i32(near.symbols, k)
         e = twin if x == c else -1 - get_i64(near.lefts, 2 * x + 1)
         if e >= 0:
-            _append(own, e, get_i32(near.places, k))
+            _append(own, e, get_i32(near.positions, k))
     for k in range(near.middle, found.right_notes):
         e = -1 - get_i64(near.rights, 2 * get_i32(near.symbols, k) + 1)
         if e >= 0:
-            _append(own, e, get_i32(near.places, k))
+            _append(own, e, get_i32(near.positions, k))
     for k in range(found.lefts):
         put_i64(near.lefts, 2 * get_i32(near.left_ids, k) + 1, 0)
     for k in range(found.rights):
@@ -218,7 +218,7 @@ def _hand_out(own: PairWindow, near: NearWindow, found: Replaced, c: int, twin: 
 
 
 @helper
-def _learn_text(own: PairWindow, a: int, b: int, c: int) -> None:
+def _learn_text(own: PairCountsWindow, a: int, b: int, c: int) -> None:
     """The text, hash and kind of a new id."""
     h = hash_of(own, a, b)
     slot = known_slot(own, h, a, b)
@@ -236,7 +236,7 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
     push, sink = make_queue(before)
 
     @helper
-    def top_pair(own: PairWindow, size: int, least: int) -> tuple[int, int]:
+    def top_pair(own: PairCountsWindow, size: int, least: int) -> tuple[int, int]:
         """(the best pair, or -1; the size of the queue)."""
         while size > 0:
             pair = get_i32(own.heap_pairs, 0)
@@ -254,7 +254,14 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
 
     @helper
     def make_pairs(
-        own: PairWindow, near: NearWindow, found: Replaced, a: int, b: int, c: int, rules: Rules, state: OutI64
+        own: PairCountsWindow,
+        near: NeighborSumsWindow,
+        found: Replaced,
+        a: int,
+        b: int,
+        c: int,
+        rules: Rules,
+        state: OutI64,
     ) -> None:
         """Lowers what the neighbors had, enters what they have now."""
         pairs, used, size = state[PAIRS], state[USED], state[IN_QUEUE]
@@ -262,12 +269,12 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
             x = get_i32(near.left_ids, k)
             count = get_i64(near.lefts, 2 * x)
             _lower(own, key_of(x, a), count)
-            places = get_i64(near.lefts, 2 * x + 1)
+            positions = get_i64(near.lefts, 2 * x + 1)
             put_i64(near.lefts, 2 * x, 0)
             put_i64(near.lefts, 2 * x + 1, 0)
             if count >= rules.least and allowed(own, x, c):
                 _enter(own, key_of(x, c), pairs, count, used)
-                used += places
+                used += positions
                 put_i64(near.lefts, 2 * x + 1, -1 - pairs)
                 size = push(own, size, count, pairs)
                 pairs += 1
@@ -277,12 +284,12 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
             _lower(own, key_of(b, y), count)
             if y == a:  # the right one was merged as well: (c, c) is there
                 count -= found.twin_count
-            places = get_i64(near.rights, 2 * y + 1)
+            positions = get_i64(near.rights, 2 * y + 1)
             put_i64(near.rights, 2 * y, 0)
             put_i64(near.rights, 2 * y + 1, 0)
             if count >= rules.least and allowed(own, c, y):
                 _enter(own, key_of(c, y), pairs, count, used)
-                used += places
+                used += positions
                 put_i64(near.rights, 2 * y + 1, -1 - pairs)
                 size = push(own, size, count, pairs)
                 pairs += 1
@@ -298,7 +305,14 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
 
     @helper
     def merge(
-        line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules, near: Near, made: Made, state: OutI64
+        line: Line,
+        pairs: PairCounts,
+        queue: Queue,
+        texts: SymbolTexts,
+        rules: Rules,
+        near: NeighborSums,
+        made: Made,
+        state: OutI64,
     ) -> int:
         own, beside = open_pairs(line, pairs, queue, texts, rules), _open_near(near)
         work = 0
@@ -321,10 +335,10 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
                 put_i64(own.counts, best, 0)  # another pair made this text: the pair is dropped, not merged
                 put_i64(own.size, best, 0)
                 continue
-            places = get_i64(own.size, best) if best >= 0 else 0
-            most = min(2 * places + 1, 2 * ids + 1)
-            if state[USED] + 2 * places > pairs.pool.size:
-                state[NEED] = 2 * places
+            positions = get_i64(own.size, best) if best >= 0 else 0
+            most = min(2 * positions + 1, 2 * ids + 1)
+            if state[USED] + 2 * positions > pairs.pool.size:
+                state[NEED] = 2 * positions
                 return NEED_POOL
             if state[PAIRS] + most > pairs.keys.size:
                 state[NEED] = most
@@ -362,7 +376,7 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
                 put_i64(own.counts, best, 0)
                 put_i64(own.size, best, 0)
                 make_pairs(own, beside, found, a, b, c, rules, state)
-            work += places + MERGE_COST
+            work += positions + MERGE_COST
             if work > WORK:
                 return PAUSE
         return DONE
@@ -376,7 +390,14 @@ _merge_pieces = _make_merge(before_by_text, allowed_as_piece, True)
 
 @kernel
 def merge_bpe(
-    line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules, near: Near, made: Made, state: OutI64
+    line: Line,
+    pairs: PairCounts,
+    queue: Queue,
+    texts: SymbolTexts,
+    rules: Rules,
+    near: NeighborSums,
+    made: Made,
+    state: OutI64,
 ) -> int:
     """Merges until there are `rules.target` ids, or another of the codes; ties by ids. Linear in the places merged plus
     the logarithm of the queue for each pair."""
@@ -385,7 +406,14 @@ def merge_bpe(
 
 @kernel
 def merge_pieces(
-    line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules, near: Near, made: Made, state: OutI64
+    line: Line,
+    pairs: PairCounts,
+    queue: Queue,
+    texts: SymbolTexts,
+    rules: Rules,
+    near: NeighborSums,
+    made: Made,
+    state: OutI64,
 ) -> int:
     """The same by sentencepiece's rule: valid pieces only, ties by text, no text twice."""
     return _merge_pieces(line, pairs, queue, texts, rules, near, made, state)

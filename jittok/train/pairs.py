@@ -37,7 +37,7 @@ class Line(NamedTuple):
     level_count: I64  # [levels] falling
 
 
-class Pairs(NamedTuple):
+class PairCounts(NamedTuple):
     """Pairs of at least some count. Slots of the table are a power of two, at most half of them full."""
 
     table: OutI32  # [slots] number of a pair, or ABSENT
@@ -55,7 +55,7 @@ class Queue(NamedTuple):
     pairs: OutI32  # [room]
 
 
-class Texts(NamedTuple):
+class SymbolTexts(NamedTuple):
     """What the order of equal counts and the rules of valid pieces need beside ids; empty for BPE's rule."""
 
     at: OutI64  # [ids + 1] where the text of each id begins
@@ -66,7 +66,7 @@ class Texts(NamedTuple):
     longest: int  # symbols of the longest text
 
 
-class PairWindow(NamedTuple):
+class PairCountsWindow(NamedTuple):
     """All of it as windows."""
 
     symbols: Window
@@ -103,9 +103,9 @@ class Rules(NamedTuple):
 
 
 @helper
-def open_pairs(line: Line, pairs: Pairs, queue: Queue, texts: Texts, rules: Rules) -> PairWindow:
+def open_pairs(line: Line, pairs: PairCounts, queue: Queue, texts: SymbolTexts, rules: Rules) -> PairCountsWindow:
     """Windows onto the arrays."""
-    return PairWindow(
+    return PairCountsWindow(
         window(line.symbols),
         window(line.lengths),
         window(line.level_at),
@@ -144,7 +144,7 @@ def slot_of(key: int, mask: np.uint64) -> int:
 
 
 @helper
-def find(own: PairWindow, key: int) -> int:
+def find(own: PairCountsWindow, key: int) -> int:
     """The number of a pair, or -1 - the slot where it would stand."""
     i = slot_of(key, own.mask)
     while True:
@@ -157,19 +157,19 @@ def find(own: PairWindow, key: int) -> int:
 
 
 @helper
-def level_of(own: PairWindow, level: int, place: int) -> int:
+def level_of(own: PairCountsWindow, level: int, position: int) -> int:
     """The level in which a place is, at or after `level`: by steps that double, then by halving."""
-    if place < get_i64(own.level_at, level + 1):
+    if position < get_i64(own.level_at, level + 1):
         return level
     step, low = 1, level + 1
     high = low + 1
-    while high < own.levels and get_i64(own.level_at, high) <= place:
+    while high < own.levels and get_i64(own.level_at, high) <= position:
         low = high
         step *= 2
         high = min(low + step, own.levels)
     while high - low > 1:
         middle = (low + high) >> 1
-        if get_i64(own.level_at, middle) <= place:
+        if get_i64(own.level_at, middle) <= position:
             low = middle
         else:
             high = middle
@@ -180,7 +180,7 @@ def level_of(own: PairWindow, level: int, place: int) -> int:
 
 
 @helper
-def before_by_id(own: PairWindow, count: int, pair: int, other_count: int, other: int) -> bool:
+def before_by_id(own: PairCountsWindow, count: int, pair: int, other_count: int, other: int) -> bool:
     """Highest count; of these the smallest left id, then the smallest right id."""
     if count != other_count:
         return count > other_count
@@ -188,7 +188,7 @@ def before_by_id(own: PairWindow, count: int, pair: int, other_count: int, other
 
 
 @helper
-def before_by_text(own: PairWindow, count: int, pair: int, other_count: int, other: int) -> bool:
+def before_by_text(own: PairCountsWindow, count: int, pair: int, other_count: int, other: int) -> bool:
     """Highest count; of these the shortest text, then the smallest one (sentencepiece's rule)."""
     if count != other_count:
         return count > other_count
@@ -206,7 +206,7 @@ def before_by_text(own: PairWindow, count: int, pair: int, other_count: int, oth
 
 
 @helper
-def rank_at(own: PairWindow, a: int, b: int, cut: int, k: int) -> int:
+def rank_at(own: PairCountsWindow, a: int, b: int, cut: int, k: int) -> int:
     """Symbol k of the text of a and b, a having `cut` symbols."""
     if k < cut:
         return get_i32(own.ranks, get_i64(own.text_at, a) + k)
@@ -217,14 +217,14 @@ def rank_at(own: PairWindow, a: int, b: int, cut: int, k: int) -> int:
 
 
 @helper
-def allowed_by_length(own: PairWindow, a: int, b: int) -> bool:
+def allowed_by_length(own: PairCountsWindow, a: int, b: int) -> bool:
     """Whether the merge is not too long; one of two single symbols never is."""
     size = get_i32(own.lengths, a) + get_i32(own.lengths, b)
     return size < own.longest or size == 2
 
 
 @helper
-def allowed_as_piece(own: PairWindow, a: int, b: int) -> bool:
+def allowed_as_piece(own: PairCountsWindow, a: int, b: int) -> bool:
     """Whether the text is a valid piece. It is not too long, has no mark inside, and no symbol that is alone. It
     has one script: b begins with the script that a ends with, or one of the two goes with any script, or takes the
     script of its neighbor."""
@@ -252,7 +252,7 @@ def make_queue(before: Any) -> tuple[Any, Any]:
     """(push, sink) of a heap in which `before` says what comes first."""
 
     @helper
-    def push(own: PairWindow, size: int, count: int, pair: int) -> int:
+    def push(own: PairCountsWindow, size: int, count: int, pair: int) -> int:
         """The size with (count, pair) put in."""
         i = size
         while i > 0:
@@ -267,7 +267,7 @@ def make_queue(before: Any) -> tuple[Any, Any]:
         return size + 1
 
     @helper
-    def sink(own: PairWindow, size: int, count: int, pair: int) -> None:
+    def sink(own: PairCountsWindow, size: int, count: int, pair: int) -> None:
         """Puts (count, pair) in place of the top."""
         i = 0
         while True:
@@ -292,7 +292,7 @@ def make_queue(before: Any) -> tuple[Any, Any]:
 
 
 @helper
-def same_text(own: PairWindow, token: int, a: int, b: int) -> bool:
+def same_text(own: PairCountsWindow, token: int, a: int, b: int) -> bool:
     """Whether an id's text is that of a and b."""
     cut = get_i32(own.lengths, a)
     size = cut + get_i32(own.lengths, b)
@@ -306,7 +306,7 @@ def same_text(own: PairWindow, token: int, a: int, b: int) -> bool:
 
 
 @helper
-def hash_of(own: PairWindow, a: int, b: int) -> np.uint64:
+def hash_of(own: PairCountsWindow, a: int, b: int) -> np.uint64:
     """The hash of the text of a and b: symbols from the left, h = (h + symbol + 1) * K1 turned about."""
     h = get_u64(own.hashes, a)
     start = get_i64(own.text_at, b)
@@ -323,7 +323,7 @@ def mixed(h: np.uint64, rank: int) -> np.uint64:
 
 
 @helper
-def known_slot(own: PairWindow, h: np.uint64, a: int, b: int) -> int:
+def known_slot(own: PairCountsWindow, h: np.uint64, a: int, b: int) -> int:
     """The id whose text is that of a and b, or -1 - the slot where it would stand."""
     i = np.int64(h & own.known_mask)
     while True:

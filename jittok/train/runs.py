@@ -23,40 +23,40 @@ from jittok.corpus import disk
 from jittok.corpus.folders import create, open_regular
 from jittok.errors import CorpusError, InWords
 from jittok.structures.bytes_table import KEYS
-from jittok.train.table import K1, K2, K3, N_BLOB, S29, S32, S56, SHORT, SLOT, Table, lasting_hashes
+from jittok.train.table import K1, K2, K3, LONGEST_SHORT, N_BLOB, S29, S32, S56, SLOT, WordTable, lasting_hashes
 
 RUN = b"jittok words run 1".ljust(24)
 SLICES = 64
 TOP = np.uint64(58)
-AT_ONCE = 1 << 16
+SLOTS_PER_STEP = 1 << 16
 """Slots hashed at once."""
 
 
 def _short_slices(slots: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """uint8[slots]: the slice of each short word, by a hash of its keys."""
     out = np.empty(slots.shape[0], np.uint8)
-    for at in range(0, slots.shape[0], AT_ONCE):
-        a, b = slots[at : at + AT_ONCE, 0], slots[at : at + AT_ONCE, 1]
+    for at in range(0, slots.shape[0], SLOTS_PER_STEP):
+        a, b = slots[at : at + SLOTS_PER_STEP, 0], slots[at : at + SLOTS_PER_STEP, 1]
         h = (a ^ a >> S32) * K1 ^ (b ^ b >> S29) * K2
         h = (h ^ h >> S32) * K3
-        out[at : at + AT_ONCE] = (h ^ h >> S29) >> TOP
+        out[at : at + SLOTS_PER_STEP] = (h ^ h >> S29) >> TOP
     return out
 
 
-def _long_hashes(table: Table, slots: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _long_hashes(table: WordTable, slots: NDArray[np.int64]) -> NDArray[np.uint64]:
     """uint64[slots]: hashes of the long words in these slots; their top bits are their slices."""
     out = np.empty(slots.size, np.uint64)
-    for at in range(0, slots.size, AT_ONCE):
-        lasting_hashes(table, frozen(slots[at : at + AT_ONCE], np.int64), out[at : at + AT_ONCE])
+    for at in range(0, slots.size, SLOTS_PER_STEP):
+        lasting_hashes(table, frozen(slots[at : at + SLOTS_PER_STEP], np.int64), out[at : at + SLOTS_PER_STEP])
     return out
 
 
-def write_run(path: Path, table: Table) -> int:
+def write_run(path: Path, table: WordTable) -> int:
     """Write a table; the CRC-32 of the file."""
     short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
-    places, longs = np.flatnonzero(short[:, 2]), np.flatnonzero(long[:, 2])
-    order, bounds = _by_slice(_short_slices(short[places]))
-    places, hashes = places[order], _long_hashes(table, longs)
+    positions, longs = np.flatnonzero(short[:, 2]), np.flatnonzero(long[:, 2])
+    order, bounds = _by_slice(_short_slices(short[positions]))
+    positions, hashes = positions[order], _long_hashes(table, longs)
     order, long_bounds = _by_slice((hashes >> TOP).astype(np.uint8))
     longs, hashes = longs[order], hashes[order]
     all_lengths = np.append(0, np.cumsum((long[longs, 3] >> S32).astype(np.int64)))
@@ -65,7 +65,7 @@ def write_run(path: Path, table: Table) -> int:
     with os.fdopen(create(path), "wb") as file:
         file.write(RUN + sizes.tobytes())
         for k in range(SLICES):
-            head = short[places[bounds[k] : bounds[k + 1]]]
+            head = short[positions[bounds[k] : bounds[k + 1]]]
             tail = long[longs[long_bounds[k] : long_bounds[k + 1]]]
             lengths = (tail[:, 3] >> S32).astype(np.int64)
             ends = np.cumsum(lengths)
@@ -109,14 +109,14 @@ def check_run(path: Path, crc: int) -> bool:
         with _open(path) as file:
             sizes = _sizes(path, file)
             found = 0
-            while piece := file.read(disk.PIECE):
+            while piece := file.read(disk.BYTES_PER_READ):
                 found = disk.crc32(piece, found)
     except (OSError, CorpusError):
         return False
     return disk.crc32(sizes.tobytes(), found) == crc
 
 
-def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[Table]]:
+def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[WordTable]]:
     """For each slice in turn: the tables of all runs, in their order, one in memory at a time.
 
     A file is open only while it is read: there may be more runs than files that a process may open.
@@ -125,23 +125,23 @@ def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[Table]]:
     for path in paths:
         with _open(path) as file:
             sizes.append(_sizes(path, file))
-    places = [len(RUN) + size.nbytes for size in sizes]
+    positions = [len(RUN) + size.nbytes for size in sizes]
     for k in range(SLICES):
-        yield _tables(paths, [size[k].tolist() for size in sizes], places)
-        places = [
-            place + 8 * SLOT * int(size[k, :2].sum()) + int(size[k, 2])
-            for place, size in zip(places, sizes, strict=True)
+        yield _tables(paths, [size[k].tolist() for size in sizes], positions)
+        positions = [
+            position + 8 * SLOT * int(size[k, :2].sum()) + int(size[k, 2])
+            for position, size in zip(positions, sizes, strict=True)
         ]
 
 
-def _tables(paths: Sequence[Path], sizes: list[list[int]], places: list[int]) -> Iterator[Table]:
-    for path, size, place in zip(paths, sizes, places, strict=True):
+def _tables(paths: Sequence[Path], sizes: list[list[int]], positions: list[int]) -> Iterator[WordTable]:
+    for path, size, position in zip(paths, sizes, positions, strict=True):
         with _open(path) as file:
-            file.seek(place)
+            file.seek(position)
             yield _read_slice(path, file, *size)
 
 
-def _read_slice(path: Path, file: BinaryIO, short: int, long: int, blob: int) -> Table:
+def _read_slice(path: Path, file: BinaryIO, short: int, long: int, blob: int) -> WordTable:
     """One slice. CorpusError for one that `write_run` has not written: a kernel believes what it says of places."""
 
     def read(count: int, dtype: Any) -> Any:
@@ -152,10 +152,10 @@ def _read_slice(path: Path, file: BinaryIO, short: int, long: int, blob: int) ->
 
     head, tail = read(SLOT * short, np.uint64), read(SLOT * long, np.uint64)
     words = np.concatenate([read(blob, np.uint8), np.zeros(16, np.uint8)])
-    places, lengths = tail[1::SLOT], tail[3::SLOT] >> S32
-    whole = (lengths > SHORT) & (lengths <= blob) & (places <= blob) & (places + lengths <= blob)
-    if not whole.all() or (head[1::SLOT] >> S56 > SHORT).any():
+    positions, lengths = tail[1::SLOT], tail[3::SLOT] >> S32
+    whole = (lengths > LONGEST_SHORT) & (lengths <= blob) & (positions <= blob) & (positions + lengths <= blob)
+    if not whole.all() or (head[1::SLOT] >> S56 > LONGEST_SHORT).any():
         raise CorpusError(str(path), InWords("a word that is not all there"), "a run of counted words")
     used = np.zeros(3, np.int64)
     used[N_BLOB] = blob
-    return Table(head, tail, words, used, np.zeros(0, np.uint64), KEYS)
+    return WordTable(head, tail, words, used, np.zeros(0, np.uint64), KEYS)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from jittok.train.characters import CharacterWords, all_text, blocks, characters_of, texts_of
 from jittok.train.counter import flat_words
 from jittok.train.counts import Counts, made_counts
-from jittok.train.parts import BLOCK
-from jittok.train.seeding import LINE_ENDS, SPACE_FOLLOWS
-from jittok.train.spm import BOUNDARY, UNKNOWN_MARK, SpmOptions, Symbols, marked, required_characters
+from jittok.train.seed_kernels import LINE_ENDS, SPACE_FOLLOWS
+from jittok.train.spm import BOUNDARY, UNKNOWN_MARK, SpmOptions, WordSymbols, marked, required_characters
+from jittok.train.word_parts import BLOCK
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import UNICODE_SIZE
 
@@ -48,7 +48,7 @@ class Sentences(NamedTuple):
 
 def sentences_of(counts: Counts, options: SpmOptions) -> Sentences:
     """The words of counted runs (see FOLLOWED)."""
-    symbols = Symbols(options)
+    symbols = WordSymbols(options)
     words = _marked(counts, symbols)
     found = characters_of(made_counts(words.data, words.starts, words.sums.sum(1)))
     required = required_characters(found, options)
@@ -83,21 +83,21 @@ class _Words(NamedTuple):
         """A word."""
         return self.data[self.starts[k] : self.starts[k + 1]].tobytes()
 
-    def taken(self, rows: NDArray[np.int64]) -> _Words:
+    def detach(self, rows: NDArray[np.int64]) -> _Words:
         """Some of the words, in this order."""
         sizes = np.diff(self.starts)[rows]
         starts = np.append(0, np.cumsum(sizes))
         data = np.empty(int(starts[-1]), np.uint8)
         for first, last in blocks(starts, BLOCK):  # places of all bytes would take eight times as much
-            places = np.repeat(self.starts[rows[first:last]] - starts[first:last], sizes[first:last])
-            data[starts[first] : starts[last]] = self.data[places + np.arange(starts[first], starts[last])]
+            positions = np.repeat(self.starts[rows[first:last]] - starts[first:last], sizes[first:last])
+            data[starts[first] : starts[last]] = self.data[positions + np.arange(starts[first], starts[last])]
         return _Words(data, starts, self.sums[rows])
 
     def with_others(self, rows: NDArray[np.int64], texts: list[bytes]) -> _Words:
         """The words with others in place of some, which are after all now."""
         left = np.ones(self.starts.size - 1, np.bool_)
         left[rows] = False
-        return _joined([self.taken(np.flatnonzero(left)), _Words(*flat_words(texts), self.sums[rows])])
+        return _joined([self.detach(np.flatnonzero(left)), _Words(*flat_words(texts), self.sums[rows])])
 
     def sorted(self) -> _Words:
         """Each word once, the most frequent first, equally frequent ones by their text."""
@@ -105,7 +105,7 @@ class _Words(NamedTuple):
         firsts = np.flatnonzero(new)
         sums = np.add.reduceat(self.sums[order], firsts) if firsts.size else self.sums
         by_count = np.argsort(-sums.sum(1), kind="stable")
-        return self.taken(order[firsts][by_count])._replace(sums=sums[by_count])
+        return self.detach(order[firsts][by_count])._replace(sums=sums[by_count])
 
 
 def _joined(parts: list[_Words]) -> _Words:
@@ -145,7 +145,7 @@ def text_order(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> tuple[NDAr
     return order, new
 
 
-def _marked(counts: Counts, symbols: Symbols) -> _Words:
+def _marked(counts: Counts, symbols: WordSymbols) -> _Words:
     """Words with U+2581 before, some of them twice."""
     parts = [_Words(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((0, 2), np.int64))]
     for first, last in blocks(counts.starts, BLOCK):
@@ -163,7 +163,7 @@ def _marked(counts: Counts, symbols: Symbols) -> _Words:
     return _joined(parts)
 
 
-def _with_parts(words: _Words, symbols: Symbols) -> list[_Words]:
+def _with_parts(words: _Words, symbols: WordSymbols) -> list[_Words]:
     """The words; those with symbols or U+2581 of their own are cut, and are after the others."""
     if not all_text(words.data, words.starts):
         texts = [text.encode() for text in texts_of(words.data, words.starts)]
@@ -182,10 +182,10 @@ def _with_parts(words: _Words, symbols: Symbols) -> list[_Words]:
         sums += [(0, int(words.sums[k].sum()))] * len(inner) + [tuple(words.sums[k].tolist())]
     left = np.ones(words.starts.size - 1, np.bool_)
     left[odd] = False
-    return [words.taken(np.flatnonzero(left)), _Words(*flat_words(texts), np.array(sums, np.int64).reshape(-1, 2))]
+    return [words.detach(np.flatnonzero(left)), _Words(*flat_words(texts), np.array(sums, np.int64).reshape(-1, 2))]
 
 
-def _parts(word: bytes, symbols: Symbols) -> list[bytes]:
+def _parts(word: bytes, symbols: WordSymbols) -> list[bytes]:
     """A word cut before each U+2581 of its own, with BOUNDARY in place of symbols."""
     plain = symbols.pattern.sub(BOUNDARY, word)
     head, *parts = plain.split(SPACE_MARK_BYTES)

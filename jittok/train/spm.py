@@ -23,10 +23,10 @@ from jittok.train.characters import CharacterWords, blocks, scripts_of
 from jittok.train.counter import flat_words
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
-from jittok.train.learn import Merges, Pieces, Words, learn
+from jittok.train.learner import LearnedMerges, PieceRules, WordCounts, learn
 from jittok.train.lines import IDENTITY, charsmap_bytes
 from jittok.train.pairs import ANY, SAME
-from jittok.train.parts import ALONE, BEGINS, BLOCK, Parts
+from jittok.train.word_parts import ALONE, BEGINS, BLOCK, WordParts
 from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.writers.gguf_file import GgufVocab, write_gguf
 from jittok.writers.sentencepiece_file import write_model
@@ -42,7 +42,7 @@ NORMAL, UNKNOWN, CONTROL, USER, BYTE = 1, 2, 3, 4, 6
 NO_PIECE = (0x0, ord(BOUNDARY), 0x20, UNKNOWN_MARK)
 FULL_WIDTH = (0xFF10, 0xFF19)
 LONGEST_PIECE = 512
-MOST = (1 << 31) - 1
+MOST_COUNT = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,11 @@ class SpmOptions:
     slices: int = 16  # of Unigram: sentencepiece's num_threads, which its last digits depend on
 
     def __post_init__(self) -> None:
-        for name, last in (("max_piece_length", LONGEST_PIECE), ("max_sentence_length", MOST), ("slices", MOST)):
+        for name, last in (
+            ("max_piece_length", LONGEST_PIECE),
+            ("max_sentence_length", MOST_COUNT),
+            ("slices", MOST_COUNT),
+        ):
             if not 1 <= getattr(self, name) <= last:
                 raise CorpusError(name, getattr(self, name), f"a whole number from 1 to {last:,}")
         if not 0 < self.character_coverage <= 1:
@@ -84,7 +88,7 @@ class SpmTrained:
     scores: list[float]
     types: list[int]
     options: SpmOptions
-    merges: Merges | None = None
+    merges: LearnedMerges | None = None
     warnings: list[str] = field(default_factory=list)
     model: str = "bpe"
 
@@ -149,7 +153,7 @@ def marked_words(counts: Counts, options: SpmOptions) -> CharacterWords:
         found = np.where(kinds >> 17 & 1 == 1, ALONE, kinds >> 1 & 0xFF)
         return np.where(kinds & 1 == 1, BEGINS, found), points
 
-    parts, symbols = Parts(classify), Symbols(options)
+    parts, symbols = WordParts(classify), WordSymbols(options)
     for first, last in blocks(counts.starts, BLOCK):
         ends = counts.starts[first : last + 1] - counts.starts[first]
         words = counts.words[counts.starts[first] : counts.starts[last]]
@@ -187,7 +191,7 @@ def picked(
     return words[np.repeat(rows, sizes)], np.append(0, np.cumsum(sizes[rows])), counts[rows]
 
 
-class Symbols:
+class WordSymbols:
     """The texts of symbols, which are no text of words. Longer ones are found first."""
 
     def __init__(self, options: SpmOptions) -> None:
@@ -255,8 +259,8 @@ def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
     symbols = words.rows(ranks)
     base = ranks.size
     merges = learn(
-        Words(words.starts, words.counts, symbols=symbols), base, base + wanted,
-        pieces=Pieces(np.arange(base, dtype=np.int32), piece_kinds(ranks, options), options.max_piece_length),
+        WordCounts(words.starts, words.counts, symbols=symbols), base, base + wanted,
+        pieces=PieceRules(np.arange(base, dtype=np.int32), piece_kinds(ranks, options), options.max_piece_length),
     )  # fmt: skip
     texts = [chr(c) for c in ranks.tolist()]
     for a, b in merges.pairs.tolist():

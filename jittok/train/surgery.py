@@ -17,7 +17,7 @@ from jittok.errors import UnsupportedVocab
 from jittok.tokenizer import Tokenizer
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
-from jittok.train.learn import Words, learn
+from jittok.train.learner import WordCounts, learn
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 from jittok.writers.gguf_file import GgufVocab, write_gguf
@@ -78,7 +78,7 @@ def extend(tok: Tokenizer, texts: Any, more: int, *, words: Counts | None = None
     base = len(vocab)
     first = [_in_bytes(text) for text in vocab.tokens]
     merges = learn(
-        Words(ends, words.counts, symbols=ids), base, base + more, known={text: -1 for text in first if text},
+        WordCounts(ends, words.counts, symbols=ids), base, base + more, known={text: -1 for text in first if text},
         first_texts=first, min_frequency=min_frequency * words.unit, watch_all=True,
     )  # fmt: skip
     tokens, lines = list(vocab.tokens), ragged_bytes(vocab.merge_bytes, vocab.merge_offsets)

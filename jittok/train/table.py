@@ -42,7 +42,7 @@ from jittok._raw import (
 from jittok.structures.bytes_table import KEYS, folded
 
 SLOT = 4
-SHORT = 15
+LONGEST_SHORT = 15
 """Bytes of the longest word that is its own key."""
 BATCH = 64
 RESERVED = 1 << 21
@@ -52,14 +52,14 @@ LINE = 8
 NEED_SHORT, NEED_LONG, NEED_BLOB = -1, -2, -3
 """There is too little of this for the next batch; nothing of it has been counted."""
 N_SHORT, N_LONG, N_BLOB = range(3)
-"""Places in `Table.used`."""
+"""Places in `WordTable.used`."""
 K1, K2, K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
 NONE, ONE = np.uint64(0), np.uint64(1)
 S29, S32, S56 = np.uint64(29), np.uint64(32), np.uint64(56)
 LOW = np.uint64(0xFFFFFFFF)
 
 
-class Table(NamedTuple):
+class WordTable(NamedTuple):
     """Words with their counts. Slots are a power of two, and no more than five in eight are full."""
 
     short: OutU64  # [SLOT * slots]
@@ -70,7 +70,7 @@ class Table(NamedTuple):
     secret: U64  # [2] see `bytes_table.KEYS`; tables whose words are compared have the same
 
 
-class TableWindow(NamedTuple):
+class WordTableWindow(NamedTuple):
     """The same as windows."""
 
     short: Window
@@ -87,9 +87,9 @@ class TableWindow(NamedTuple):
     factor: np.uint64
 
 
-def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> Table:
+def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> WordTable:
     """An empty table; `slots` is a power of two, 128 or more."""
-    return Table(
+    return WordTable(
         _slots(slots),
         _slots(slots),
         np.empty(blob, np.uint8),
@@ -99,16 +99,16 @@ def make_table(slots: int = 1 << 14, blob: int = 1 << 16) -> Table:
     )
 
 
-def table_bytes(table: Table) -> int:
+def table_bytes(table: WordTable) -> int:
     """Bytes of a table, but for its scratch."""
     return table.short.nbytes + table.long.nbytes + table.blob.nbytes
 
 
 @helper
-def open_table(table: Table) -> TableWindow:
+def open_table(table: WordTable) -> WordTableWindow:
     """Windows onto the arrays."""
     short, long, secret = table.short.size // SLOT, table.long.size // SLOT, window(table.secret)
-    return TableWindow(
+    return WordTableWindow(
         window(table.short),
         window(table.long),
         window(table.blob),
@@ -162,7 +162,7 @@ def _lasting_hash(text: Window, at: int, size: int) -> np.uint64:
 
 
 @kernel
-def lasting_hashes(table: Table, slots: I64, out: OutU64) -> int:
+def lasting_hashes(table: WordTable, slots: I64, out: OutU64) -> int:
     """The hashes without a secret of the long words in these slots. slots: int64[n], none empty; out: uint64[n]."""
     own = open_table(table)
     for k in range(slots.size):
@@ -172,18 +172,18 @@ def lasting_hashes(table: Table, slots: I64, out: OutU64) -> int:
 
 
 @helper
-def same_words(blob: Window, at: int, text: Window, place: int, size: int) -> bool:
+def same_words(blob: Window, at: int, text: Window, position: int, size: int) -> bool:
     """Whether two words of `size` bytes, eight or more, are equal."""
     i = 0
     while i + 8 <= size:
-        if get_word(blob, at + i) != get_word(text, place + i):
+        if get_word(blob, at + i) != get_word(text, position + i):
             return False
         i += 8
-    return get_word(blob, at + size - 8) == get_word(text, place + size - 8)
+    return get_word(blob, at + size - 8) == get_word(text, position + size - 8)
 
 
 @helper
-def _add_short(table: TableWindow, i: int, a: np.uint64, b: np.uint64, weight: np.uint64, mark: np.uint64) -> None:
+def _add_short(table: WordTableWindow, i: int, a: np.uint64, b: np.uint64, weight: np.uint64, mark: np.uint64) -> None:
     """`weight` more of a short word, to be searched for from slot i on; none if it has the mark already."""
     while True:
         count = get_u64(table.short, SLOT * i + 2)
@@ -206,28 +206,28 @@ def _add_short(table: TableWindow, i: int, a: np.uint64, b: np.uint64, weight: n
 
 @helper
 def _add_long(
-    table: TableWindow, h: np.uint64, text: Window, at: int, size: int, weight: np.uint64, mark: np.uint64
+    table: WordTableWindow, h: np.uint64, text: Window, at: int, size: int, weight: np.uint64, mark: np.uint64
 ) -> None:
     """`weight` more of the long word text[at:at + size] with hash h; none if it has the mark already."""
     i = np.int64(h & table.long_mask)
     while True:
         count = get_u64(table.long, SLOT * i + 2)
         if count == NONE:
-            place = get_i64(table.used, N_BLOB)
+            position = get_i64(table.used, N_BLOB)
             for k in range(0, size - 7, 8):
-                put_word(table.blob, place + k, get_word(text, at + k))
-            put_word(table.blob, place + size - 8, get_word(text, at + size - 8))
+                put_word(table.blob, position + k, get_word(text, at + k))
+            put_word(table.blob, position + size - 8, get_word(text, at + size - 8))
             put_u64(table.long, SLOT * i, h)
-            put_u64(table.long, SLOT * i + 1, np.uint64(place))
+            put_u64(table.long, SLOT * i + 1, np.uint64(position))
             put_u64(table.long, SLOT * i + 2, weight)
             put_u64(table.long, SLOT * i + 3, np.uint64(size) << S32 | mark)
-            put_i64(table.used, N_BLOB, place + size)
+            put_i64(table.used, N_BLOB, position + size)
             put_i64(table.used, N_LONG, get_i64(table.used, N_LONG) + 1)
             return
         if get_u64(table.long, SLOT * i) == h:
             found = get_u64(table.long, SLOT * i + 3)
-            place = np.int64(get_u64(table.long, SLOT * i + 1))
-            if np.int64(found >> S32) == size and same_words(table.blob, place, text, at, size):
+            position = np.int64(get_u64(table.long, SLOT * i + 1))
+            if np.int64(found >> S32) == size and same_words(table.blob, position, text, at, size):
                 if mark != NONE:
                     if (found & LOW) == mark:
                         return
@@ -238,11 +238,11 @@ def _add_long(
 
 
 @helper
-def has_room(table: TableWindow, words: int, size: int) -> int:
+def has_room(table: WordTableWindow, words: int, size: int) -> int:
     """0 if there is capacity for so many words of so many bytes in all, else what there is too little of."""
     if get_i64(table.used, N_SHORT) + words > table.short_limit:
         return NEED_SHORT
-    if get_i64(table.used, N_LONG) + min(words, size // (SHORT + 1)) > table.long_limit:
+    if get_i64(table.used, N_LONG) + min(words, size // (LONGEST_SHORT + 1)) > table.long_limit:
         return NEED_LONG
     if get_i64(table.used, N_BLOB) + size + 16 > table.blob_size:
         return NEED_BLOB
@@ -263,7 +263,7 @@ def _keys(text: Window, at: int, size: int) -> tuple[np.uint64, np.uint64]:
 
 @helper
 def count_batch(
-    table: TableWindow, text: Window, begin: int, places: Window, first: int, number: int, weight: np.uint64,
+    table: WordTableWindow, text: Window, begin: int, positions: Window, first: int, number: int, weight: np.uint64,
     mark: np.uint64,
 ) -> int:  # fmt: skip
     """Count pieces first .. first + number - 1, at most BATCH.
@@ -271,12 +271,12 @@ def count_batch(
     Piece k begins at text[begin + places[k]] and ends where the next one begins. 16 bytes are readable from where each
     begins. Returns 0, or what there is too little of (see `has_room`).
     """
-    code = has_room(table, number, get_i32(places, first + number) - get_i32(places, first))
+    code = has_room(table, number, get_i32(positions, first + number) - get_i32(positions, first))
     if code != 0:
         return code
     for k in range(number):
-        at = get_i32(places, first + k)
-        size = get_i32(places, first + k + 1) - at
+        at = get_i32(positions, first + k)
+        size = get_i32(positions, first + k + 1) - at
         a, b = _keys(text, begin + at, size)
         slot = hash_short(a, b, table.key, table.factor) & table.short_mask
         put_u64(table.keys, 3 * k, a)
@@ -284,9 +284,9 @@ def count_batch(
         put_u64(table.keys, 3 * k + 2, slot)
         prefetch(table.short, np.int64(slot) * SLOT, 8)
     for k in range(number):
-        at = get_i32(places, first + k)
-        size = get_i32(places, first + k + 1) - at
-        if size <= SHORT:
+        at = get_i32(positions, first + k)
+        size = get_i32(positions, first + k + 1) - at
+        if size <= LONGEST_SHORT:
             slot = np.int64(get_u64(table.keys, 3 * k + 2))
             _add_short(table, slot, get_u64(table.keys, 3 * k), get_u64(table.keys, 3 * k + 1), weight, mark)
         else:
@@ -296,7 +296,7 @@ def count_batch(
 
 
 @kernel
-def add_table(table: Table, short: U64, long: U64, blob: U8, state: OutI64) -> int:
+def add_table(table: WordTable, short: U64, long: U64, blob: U8, state: OutI64) -> int:
     """Adds the counts of another table's slots; the state (int64[2], 0 at first) says where to continue. 0, or NEED_*.
 
     Linear in the slots. Marks are not taken over: sums of two tables are of different documents.
@@ -324,15 +324,15 @@ def add_table(table: Table, short: U64, long: U64, blob: U8, state: OutI64) -> i
             if code != 0:
                 state[1] = k
                 return code
-            place = np.int64(get_u64(longer, SLOT * k + 1))
-            _add_long(own, _hash_long(text, place, size, own.key, own.factor), text, place, size, count, NONE)
+            position = np.int64(get_u64(longer, SLOT * k + 1))
+            _add_long(own, _hash_long(text, position, size, own.key, own.factor), text, position, size, count, NONE)
         k += 1
     state[1] = k
     return 0
 
 
 @kernel
-def add_words(table: Table, words: U8, starts: I64, counts: I64, state: OutI64) -> int:
+def add_words(table: WordTable, words: U8, starts: I64, counts: I64, state: OutI64) -> int:
     """Adds words with counts: word k is words[starts[k]:starts[k + 1]], with 16 readable bytes after the last one.
 
     The state (int64[1], 0 at first) says where to continue. 0, or NEED_*.
@@ -346,7 +346,7 @@ def add_words(table: Table, words: U8, starts: I64, counts: I64, state: OutI64) 
             state[0] = k
             return code
         weight = np.uint64(counts[k])
-        if weight != NONE and size > SHORT:
+        if weight != NONE and size > LONGEST_SHORT:
             _add_long(own, _hash_long(text, at, size, own.key, own.factor), text, at, size, weight, NONE)
         elif weight != NONE and size > 0:
             a, b = _keys(text, at, size)
@@ -411,7 +411,7 @@ def _twice(slots: NDArray[np.uint64], secret: U64, long: int) -> NDArray[np.uint
     return more
 
 
-def grown(table: Table, code: int, size: int = 0) -> Table:
+def grown(table: WordTable, code: int, size: int = 0) -> WordTable:
     """The table with more of what `code` says there is too little of; `size`: bytes that the blob must take."""
     if code == NEED_SHORT:
         return table._replace(short=_twice(table.short, table.secret, 0))

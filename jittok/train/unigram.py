@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
-from jittok.corpus.stopping import Stop, stoppable_pool
+from jittok.corpus.cancellation import Cancellation, stoppable_pool
 from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.train.counting import How, count
@@ -26,15 +26,15 @@ from jittok.train.exponents import tables
 from jittok.train.lattice import (
     ALTERNATIVES,
     ONE_WAY,
-    Agenda,
-    Ends,
-    Lattice,
+    SegmentEnds,
+    TrainingLattice,
+    TwoBestAgenda,
     count_best,
-    expect,
+    expected_counts,
     find_shadowed,
     two_best,
 )
-from jittok.train.seeding import (
+from jittok.train.seed_kernels import (
     FACTS,
     NO_PIECE,
     count_edges,
@@ -45,7 +45,7 @@ from jittok.train.seeding import (
     valid_text,
 )
 from jittok.train.sentences import FOLLOWED, Sentences, sentences_of
-from jittok.train.shared import Shared, shared_parts
+from jittok.train.shared_parts import Shared, shared_parts
 from jittok.train.spm import NORMAL, UNKNOWN_MARK, SpmOptions, SpmTrained, first_pieces, piece_kinds, runs_of, too_long
 
 F = np.float32
@@ -56,7 +56,7 @@ STEP = 1 << 14
 """Words a kernel does before it answers."""
 
 
-class Step(NamedTuple):
+class UnigramStep(NamedTuple):
     """A line of the log: after a maximization."""
 
     turn: int
@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
 
 @dataclass
-class _Model:
+class _TrainingModel:
     """Pieces by where their texts are in the parts of words, with scores, and the edges they are."""
 
     sentences: Sentences
@@ -80,10 +80,10 @@ class _Model:
     threads: int = 1
 
     @property
-    def lattice(self) -> Lattice:
+    def lattice(self) -> TrainingLattice:
         """What kernels look at."""
         words, where, unknown = self.sentences, self.parts.where, np.array([self.scores.min() - PENALTY], F)
-        return Lattice(words.ends, words.counts, where, self.at, self.lengths, self.ids, self.scores, unknown)
+        return TrainingLattice(words.ends, words.counts, where, self.at, self.lengths, self.ids, self.scores, unknown)
 
     def take(self, pieces: NDArray[np.int64], scores: Floats) -> None:
         """Only these pieces, in this order, with these scores."""
@@ -96,14 +96,14 @@ class _Model:
     def texts(self) -> list[str]:
         """The text of each piece."""
         words, ends = self.sentences, np.cumsum(self.sizes)
-        places = np.repeat(self.spots - ends + self.sizes, self.sizes) + np.arange(ends[-1])
-        text = words.characters[self.parts.text[places]].astype("<u4").tobytes().decode("utf-32-le")
+        positions = np.repeat(self.spots - ends + self.sizes, self.sizes) + np.arange(ends[-1])
+        text = words.characters[self.parts.text[positions]].astype("<u4").tobytes().decode("utf-32-le")
         return [text[i:j] for i, j in zip((ends - self.sizes).tolist(), ends.tolist(), strict=True)]
 
 
 def train_unigram(
     texts: Any = None, size: int = 8000, *, words: Counts | None = None, threads: int | None = None,
-    memory: int | None = None, log: Callable[[Step], None] | None = None, **options: Any,
+    memory: int | None = None, log: Callable[[UnigramStep], None] | None = None, **options: Any,
 ) -> SpmTrained:  # fmt: skip
     """Train sentencepiece's Unigram on texts (lines are sentences), or on runs with the space after them.
 
@@ -121,7 +121,7 @@ def followed_of(options: SpmOptions, threads: int | None = None, memory: int | N
 
 
 def train_unigram_counts(
-    counts: Counts, options: SpmOptions, threads: int | None = None, log: Callable[[Step], None] | None = None
+    counts: Counts, options: SpmOptions, threads: int | None = None, log: Callable[[UnigramStep], None] | None = None
 ) -> SpmTrained:
     """The pieces of counted runs. CorpusError when there are none, or the size is below symbols and characters."""
     sentences = sentences_of(counts, options)
@@ -141,7 +141,7 @@ def train_unigram_counts(
             expected_counts, objective = expectation(model, options.slices)
             _maximize(model, expected_counts)
             if log is not None:
-                log(Step(turn, model.spots.size, objective, tokens))
+                log(UnigramStep(turn, model.spots.size, objective, tokens))
         before = model.spots.size
         _prune(model, goal, options.slices)
         if model.spots.size <= goal or model.spots.size == before:
@@ -159,7 +159,7 @@ def train_unigram_counts(
     )  # fmt: skip
 
 
-def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
+def seeds(sentences: Sentences, options: SpmOptions) -> _TrainingModel:
     """Characters by count, then the best texts, with the logarithms of their shares; and all their edges."""
     longest = options.max_piece_length
     kinds = piece_kinds(sentences.characters, options)
@@ -173,15 +173,15 @@ def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
     rest = (ends[1:][word_of] - np.arange(text.size)).astype(np.int32)
     order, other, grouped = (np.empty(text.size, np.int32) for _ in range(3))
     depth = longest + 2 + longest % 2
-    room, groups = np.zeros(len(points) + 1, np.int64), np.zeros(depth + 2, np.int64)
-    sort_suffixes(text, rest, depth, room, groups, grouped, order, other)
+    capacity, groups = np.zeros(len(points) + 1, np.int64), np.zeros(depth + 2, np.int64)
+    sort_suffixes(text, rest, depth, capacity, groups, grouped, order, other)
     each = parts.counts[word_of]
     weights = np.concatenate([[0], np.cumsum(each[order])])
     most, number = text.size // 2 + 64, -1
     while number < 0:
         firsts, lasts, sizes = (np.empty(most, np.int64) for _ in range(3))
         number = find_seeds(
-            text, rest, parts.behind[word_of], kinds, leads, order, weights, longest,
+            text, rest, parts.after[word_of], kinds, leads, order, weights, longest,
             np.zeros(FACTS * (longest + 4), np.int64), firsts, lasts, sizes,
         )  # fmt: skip
         most *= 2
@@ -213,7 +213,7 @@ def seeds(sentences: Sentences, options: SpmOptions) -> _Model:
     )  # fmt: skip
     spots = np.concatenate([where[alone], order[firsts]])
     sizes = np.concatenate([np.ones(alone.size, np.int64), sizes])
-    return _Model(sentences, parts, spots, sizes, shares, at, lengths, ids)
+    return _TrainingModel(sentences, parts, spots, sizes, shares, at, lengths, ids)
 
 
 def _with_last(
@@ -239,8 +239,8 @@ def _with_last(
             here = here[text[here + k] == own[k]]
         inside = np.zeros(text.size, np.bool_)
         inside[here] = True
-        places = np.flatnonzero(inside[order])
-        first, last = int(places[0]), int(places[-1]) + 1
+        positions = np.flatnonzero(inside[order])
+        first, last = int(positions[0]), int(positions[-1]) + 1
         same = np.flatnonzero((firsts == first) & (sizes == size))
         if same.size:
             sums[same[0]] += lines
@@ -250,16 +250,16 @@ def _with_last(
     return firsts, lasts, sizes, sums
 
 
-def _slices(model: _Model, slices: int, run: Callable[[int], Any]) -> Iterator[Any]:
+def _slices(model: _TrainingModel, slices: int, run: Callable[[int], Any]) -> Iterator[Any]:
     """What `run` answers for each slice, in their order; on several threads."""
     if model.threads == 1:
         yield from map(run, range(slices))
         return
-    with stoppable_pool(min(model.threads, slices), Stop()) as pool:
+    with stoppable_pool(min(model.threads, slices), Cancellation()) as pool:
         yield from pool.map(run, range(slices))
 
 
-def expectation(model: _Model, slices: int) -> tuple[Floats, np.float32]:
+def expectation(model: _TrainingModel, slices: int) -> tuple[Floats, np.float32]:
     """(expected counts of all pieces, the negated log-likelihood of a word)."""
     words, lattice = model.sentences, model.lattice
     total = np.array([words.counts.sum()], F)
@@ -269,7 +269,7 @@ def expectation(model: _Model, slices: int) -> tuple[Floats, np.float32]:
         alpha, beta = np.empty(words.longest + 1, F), np.empty(words.longest + 1, F)
         for first in range(part, words.counts.size, STEP * slices):
             last = min(first + STEP * slices, words.counts.size)
-            expect(lattice, tables(), total, first, last, slices, alpha, beta, own, objective)
+            expected_counts(lattice, tables(), total, first, last, slices, alpha, beta, own, objective)
         return own, objective
 
     parts = _slices(model, slices, run)
@@ -280,7 +280,7 @@ def expectation(model: _Model, slices: int) -> tuple[Floats, np.float32]:
     return expected, objective[0]
 
 
-def _best_counts(model: _Model, slices: int) -> tuple[Floats, int]:
+def _best_counts(model: _TrainingModel, slices: int) -> tuple[Floats, int]:
     """(how often each piece is in the best segmentations, pieces of all of them)."""
     words, lattice = model.sentences, model.lattice
 
@@ -312,14 +312,14 @@ def digamma(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return out + (np.log(x) + (1 / 24) * b - (7 / 960) * c + (31 / 8064) * c * b - (127 / 30720) * c * c)
 
 
-def _maximize(model: _Model, expected: Floats) -> None:
+def _maximize(model: _TrainingModel, expected: Floats) -> None:
     kept = np.flatnonzero(expected >= TOO_FEW)
     left = expected[kept]
     whole = F(digamma(np.cumsum(left, dtype=F)[-1:].astype(np.float64))[0])
     model.take(kept, (digamma(left.astype(np.float64)) - np.float64(whole)).astype(F))
 
 
-def _prune(model: _Model, goal: int, slices: int) -> None:
+def _prune(model: _TrainingModel, goal: int, slices: int) -> None:
     """Keep pieces that nothing else can stand for, then those whose loss would cost most: three quarters of all."""
     count = model.spots.size
     freq, _ = _best_counts(model, slices)
@@ -336,13 +336,13 @@ def _prune(model: _Model, goal: int, slices: int) -> None:
         both = (freq[others[ends[open_[rows]] + k]] + own[rows]).astype(np.float64)
         other_log[rows] = (other_log[rows] + (np.log(both) - whole[rows].astype(np.float64))).astype(F)
     loss = (own / total) * (own_log - other_log)
-    room = max(goal, int(SHRINKS * F(count))) - kept.size
-    best = open_[np.argsort(-loss, kind="stable")[: max(room, 0)]]
+    capacity = max(goal, int(SHRINKS * F(count))) - kept.size
+    best = open_[np.argsort(-loss, kind="stable")[: max(capacity, 0)]]
     pieces = np.concatenate([kept, best])
     model.take(pieces, model.scores[pieces])
 
 
-def _alternatives(model: _Model, freq: Floats) -> tuple[Any, Any, Any]:
+def _alternatives(model: _TrainingModel, freq: Floats) -> tuple[Any, Any, Any]:
     """(what each piece could be cut into: ways, ids, where those of each piece begin)."""
     longest, count = int(model.sizes.max()), model.spots.size
     edges = longest * (longest + 1) // 2 + longest
@@ -353,23 +353,32 @@ def _alternatives(model: _Model, freq: Floats) -> tuple[Any, Any, Any]:
     def f32(size: int) -> Floats:
         return np.empty(size, F)
 
-    ends = Ends(f32(longest + 1), i32(longest + 1), i32(longest + 1), i32(edges), i32(edges), i32(edges), f32(edges),
+    ends = SegmentEnds(f32(longest + 1), i32(longest + 1), i32(longest + 1), i32(edges), i32(edges), i32(edges),
+    f32(edges),
                 f32(edges))  # fmt: skip
-    room = 1 << 12
+    capacity = 1 << 12
     ways, out, out_ends = np.empty(count, np.uint8), i32(4 * count + 64), np.zeros(count + 1, np.int64)
     lattice, done = model.lattice, 0
     while done < count:
         last = min(done + STEP, count)
-        agenda = Agenda(i32(room), f32(room), f32(room), i32(room), i32(room), i32(room), np.zeros(2, np.int64))
+        agenda = TwoBestAgenda(
+            i32(capacity),
+            f32(capacity),
+            f32(capacity),
+            i32(capacity),
+            i32(capacity),
+            i32(capacity),
+            np.zeros(2, np.int64),
+        )
         came = two_best(lattice, model.spots, model.sizes, freq, done, last, ends, agenda, ways, out, out_ends)
         if came < last:
-            room *= 2
+            capacity *= 2
             out = np.concatenate([out, i32(out.size + longest)])
         done = came
     return ways, out, out_ends
 
 
-def _final(model: _Model, required: list[int], wanted: int) -> list[tuple[str, float]]:
+def _final(model: _TrainingModel, required: list[int], wanted: int) -> list[tuple[str, float]]:
     """Characters that must be there, then the best pieces; by (score falling, text)."""
     scores = dict(zip(model.texts(), model.scores.tolist(), strict=True))
     chosen: dict[str, float] = {}

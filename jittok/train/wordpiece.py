@@ -22,8 +22,8 @@ from jittok.errors import CorpusError
 from jittok.train.characters import CharacterWords, characters_of_texts
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts
-from jittok.train.learn import Merges, Words, learn
-from jittok.train.parts import ALONE, ENDS, GONE, SAME, Parts
+from jittok.train.learner import LearnedMerges, WordCounts, learn
+from jittok.train.word_parts import ALONE, ENDS, GONE, SAME, WordParts
 from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_CODE
 from jittok.unicode.tables import (
     CONTROL,
@@ -37,8 +37,8 @@ from jittok.unicode.tables import (
     lower,
     nfd,
 )
+from jittok.writers.atomic_files import atomic_file
 from jittok.writers.gguf_file import GgufVocab, write_gguf
-from jittok.writers.whole import whole
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -68,7 +68,7 @@ class WordPieceTrained:
 
     texts: list[str]
     special: tuple[str, ...]
-    merges: Merges
+    merges: LearnedMerges
     lowercase: bool
     strip_accents: bool
     warnings: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class WordPieceTrained:
         if plain.endswith(".gguf"):
             self._write_gguf(plain)
         elif plain.endswith(".txt"):
-            with whole(plain) as new:
+            with atomic_file(plain) as new:
                 new.write_text("".join(f"{text}\n" for text in self.texts), encoding="utf-8")
         else:
             raise CorpusError("--out", plain, "a name that ends in .gguf or .txt")
@@ -166,7 +166,7 @@ def train_wordpiece(
     """A WordPiece vocabulary of texts, or of counted runs between spaces."""
     if words is None:
         words = count(texts, how=How(runs=RUNS, threads=threads, memory=memory))
-    parts = Parts(partial(classified, lowercase=lowercase, strip_accents=strip_accents))
+    parts = WordParts(partial(classified, lowercase=lowercase, strip_accents=strip_accents))
     parts.add(words.words, words.starts, words.counts)
     found = parts.characters()
     made = _learn(found, size, special, min_frequency, lowercase, strip_accents)
@@ -221,7 +221,7 @@ def _learn(
         raise CorpusError("--size", size, expected)
     base = len(texts)
     symbols = np.where(later, found.rows(inside) + len(special) + points.size, found.rows(points) + len(special))
-    lines = Words(found.starts, found.counts, symbols=symbols.astype(np.int32))
+    lines = WordCounts(found.starts, found.counts, symbols=symbols.astype(np.int32))
     merges = learn(lines, base, size, min_frequency=min_frequency)
     for a, b in merges.pairs.tolist():
         texts.append(texts[a] + texts[b].removeprefix(CONTINUES))

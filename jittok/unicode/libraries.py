@@ -143,7 +143,7 @@ def _newer() -> Any:
 
 STRIDE = 64
 """So many marks in a row, or more, are put in order here."""
-MANY = 1 << 12
+MOST_BY_PYTHON = 1 << 12
 """So many are sorted by NumPy, so many at once."""
 
 
@@ -166,7 +166,7 @@ def _long_rows(form: Form) -> Any:
 
 def _in_order(form: Form, marks: str) -> str:
     """Marks, decomposed each alone, by their combining classes."""
-    if len(marks) < MANY:
+    if len(marks) < MOST_BY_PYTHON:
         parts = unicodedata.normalize("NFKD" if "K" in form else "NFD", " ".join(marks))
         return "".join(sorted(parts.replace(" ", ""), key=unicodedata.combining))
     return "".join(_by_classes(form, marks).values())
@@ -179,8 +179,8 @@ def _by_classes(form: Form, marks: str) -> dict[int, str]:
     whole: Form = "NFKD" if "K" in form else "NFD"
     found = dict[int, list[str]]()
     apart = {ord(c): unicodedata.normalize(whole, c) for c in set(marks)}
-    for at in range(0, len(marks), MANY):
-        codes = np.frombuffer(marks[at : at + MANY].translate(apart).encode("utf-32-le"), "<u4")
+    for at in range(0, len(marks), MOST_BY_PYTHON):
+        codes = np.frombuffer(marks[at : at + MOST_BY_PYTHON].translate(apart).encode("utf-32-le"), "<u4")
         classes = class_table()[codes]
         for each in np.flatnonzero(np.bincount(classes)).tolist():
             found.setdefault(each, []).append(codes[classes == each].tobytes().decode("utf-32-le"))

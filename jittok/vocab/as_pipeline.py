@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.pipeline import Pipeline, models, steps
-from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, RSTRIP, SPECIAL, fixed
+from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, RSTRIP, SPECIAL, read_only_array
 from jittok.pretokenize.records import PreType, pre_type
 from jittok.unicode.characters import KMER, SPACE_MARK
 from jittok.vocab.vocab import NO_TOKEN, Vocab
@@ -82,13 +82,13 @@ def make_pipeline(vocab: Vocab) -> GgufPipeline:
         library="llama.cpp",
         model_bytes=vocab.key_bytes,
         model_offsets=vocab.key_offsets,
-        holes=fixed([], np.int32),
+        holes=read_only_array([], np.int32),
         model=_model(vocab),
         normalize=_normalize(vocab),
         split=_split(vocab),
         decode=(steps.JoinLlama(_prints(vocab), vocab.add_space_prefix, vocab.clean_spaces),),
         added_bytes=_texts_of(vocab, special),
-        added_offsets=fixed(np.concatenate(([0], np.cumsum(sizes))), np.int64),
+        added_offsets=read_only_array(np.concatenate(([0], np.cumsum(sizes))), np.int64),
         added_ids=special,
         added_flags=_flags(vocab),
         single=_single(vocab),
@@ -166,7 +166,10 @@ def _model(vocab: Vocab) -> models.Model:
     made: dict[str, models.Model] = {
         "spm": models.ScoredMerges(vocab.scores),
         "ugm": models.Lattice(
-            vocab.scores, vocab.file_attributes, fixed(vocab.attributes & USER_BIT != 0, np.bool_), vocab.unk_id
+            vocab.scores,
+            vocab.file_attributes,
+            read_only_array(vocab.attributes & USER_BIT != 0, np.bool_),
+            vocab.unk_id,
         ),
         "wpm": models.LongestText(vocab.unk_id, vocab.max_token_length),
         "rwkv": models.LongestEscaped(vocab.unk_id),
@@ -198,10 +201,10 @@ def _flags(vocab: Vocab) -> NDArray[np.uint8]:
     bits = vocab.attributes[vocab.special_tokens]
     flags = np.where(bits & (UNKNOWN_BIT | CONTROL_BIT), SPECIAL, 0)
     flags |= np.where(bits & LSTRIP_BIT, LSTRIP, 0) | np.where(bits & RSTRIP_BIT, RSTRIP, 0)
-    return fixed(flags, np.uint8)
+    return read_only_array(flags, np.uint8)
 
 
 def _texts_of(vocab: Vocab, tokens: NDArray[np.int32]) -> NDArray[np.uint8]:
     starts, stops = vocab.token_offsets[tokens].tolist(), vocab.token_offsets[tokens + 1].tolist()
     parts = [vocab.token_bytes[start:stop] for start, stop in zip(starts, stops, strict=True)]
-    return fixed(np.concatenate([np.zeros(0, np.uint8), *parts]), np.uint8)
+    return read_only_array(np.concatenate([np.zeros(0, np.uint8), *parts]), np.uint8)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import InWords, MalformedVocab
 from jittok.vocab.constants import TokenType
-from jittok.vocab.orders import std_sort, unordered_map_order
+from jittok.vocab.libstdcxx_order import std_sort, unordered_map_order
 from jittok.vocab.vocab import NO_TOKEN
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD = (
@@ -99,7 +99,7 @@ PHI3_TEXTS = ["</s>", "<unk>", "<s>", "<|endoftext|>"]
 """Texts that a vocabulary whose name says phi-3 must have."""
 
 
-class Texts:
+class TextIndex:
     """Finds single texts among all tokens without an object for each: by length, then by first byte."""
 
     def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
@@ -130,7 +130,7 @@ class Texts:
         return found
 
 
-def find_ids(texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], later: Collection[str] = ()) -> None:
+def find_ids(texts: TextIndex, ids: dict[str, int], attributes: NDArray[np.int32], later: Collection[str] = ()) -> None:
     """Special ids that no key named, by their texts; each one found becomes a control token.
 
     later: texts that the release in question does not know yet.
@@ -150,7 +150,7 @@ def find_ids(texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], l
         attributes[rivals[0]] |= CONTROL
 
 
-def mark_unused(texts: Texts, attributes: NDArray[np.int32]) -> None:
+def mark_unused(texts: TextIndex, attributes: NDArray[np.int32]) -> None:
     """Control tokens whose text holds "unused" are unused."""
     for token in np.flatnonzero(attributes & CONTROL).tolist():
         if b"unused" in texts[token]:
@@ -158,7 +158,11 @@ def mark_unused(texts: Texts, attributes: NDArray[np.int32]) -> None:
 
 
 def end_of_generation(
-    texts: Texts, ids: dict[str, int], attributes: NDArray[np.int32], spelled: Texts, later: Collection[str] = ()
+    texts: TextIndex,
+    ids: dict[str, int],
+    attributes: NDArray[np.int32],
+    spelled: TextIndex,
+    later: Collection[str] = (),
 ) -> frozenset[int]:
     """The ids that end generation; attributes of some texts are rewritten on the way.
 
@@ -196,7 +200,7 @@ def special_order(lengths: NDArray[np.int64], attributes: NDArray[np.int32]) -> 
 
 
 def mark_strips(
-    file: str, texts: Texts, about: dict[str, Any], special: Sequence[int], attributes: NDArray[np.int32]
+    file: str, texts: TextIndex, about: dict[str, Any], special: Sequence[int], attributes: NDArray[np.int32]
 ) -> None:
     """LSTRIP and RSTRIP: the first rule that applies. about: pre, name and architecture as bytes."""
     name = bytes(c + 32 if 65 <= c <= 90 else c for c in about["name"])

@@ -55,10 +55,10 @@ class FileBytes:
             at += count  # one call reads 2 GB at most
         return out
 
-    def _read_into(self, out: memoryview, place: int) -> int:
+    def _read_into(self, out: memoryview, location: int) -> int:
         if hasattr(os, "preadv"):
-            return os.preadv(self._descriptor, [out], place)
-        os.lseek(self._descriptor, place, os.SEEK_SET)
+            return os.preadv(self._descriptor, [out], location)
+        os.lseek(self._descriptor, location, os.SEEK_SET)
         found = os.read(self._descriptor, len(out))
         out[: len(found)] = found
         return len(found)
@@ -87,8 +87,8 @@ class HeldBytes:
 
     def _read_up_to(self, stop: int) -> None:
         if stop > self._held.size:
-            room = np.empty(min(max(stop, 2 * self._held.size), self.size), np.uint8)
-            room[: self._count] = self._held[: self._count]  # slices that were given keep the bytes before
-            self._held = room
+            capacity = np.empty(min(max(stop, 2 * self._held.size), self.size), np.uint8)
+            capacity[: self._count] = self._held[: self._count]  # slices that were given keep the bytes before
+            self._held = capacity
         self._held[self._count : stop] = self._source[self._count : stop]
         self._count = stop

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.vocab.constants import MAGIC, ValueType
 from jittok.vocab.file_bytes import FileBytes, HeldBytes
-from jittok.vocab.strings import walk
+from jittok.vocab.string_array import walk
 
 U8, I8, U16, I16 = int(ValueType.UINT8), int(ValueType.INT8), int(ValueType.UINT16), int(ValueType.INT16)
 U32, I32, U64, I64 = int(ValueType.UINT32), int(ValueType.INT32), int(ValueType.UINT64), int(ValueType.INT64)
@@ -228,8 +228,8 @@ class _Walker:
     def number(self, kind: int) -> Any:
         code = _FORMATS[kind]
         size = struct.calcsize(code)
-        place = self.need(size, f"a {TYPE_NAMES[kind]}")
-        (value,) = struct.unpack_from(code, self.view, place)
+        location = self.need(size, f"a {TYPE_NAMES[kind]}")
+        (value,) = struct.unpack_from(code, self.view, location)
         self.at += size
         return value
 
@@ -237,9 +237,9 @@ class _Walker:
         length = self.number(U64)
         if length > LONGEST_STRING:
             raise self.bad(f"a string of {length} bytes", f"at most {LONGEST_STRING}")
-        place = self.need(length, "a string")
+        location = self.need(length, "a string")
         self.at += length
-        return bytes(self.view[place : place + length])
+        return bytes(self.view[location : location + length])
 
     def header(self) -> Header:
         magic = self.data[:4].tobytes()
@@ -317,14 +317,14 @@ class _Walker:
                 raise self.bad(f"a string of {length} bytes", f"at most {LONGEST_STRING}")
             parts.append(starts + self.base)
             self.at = self.base + at
-        places = np.concatenate(parts)
-        lengths = np.diff(places, append=self.at + 8) - 8
+        positions = np.concatenate(parts)
+        lengths = np.diff(positions, append=self.at + 8) - 8
         if lengths.size and int(lengths.max()) > LONGEST_STRING:
             raise self.bad(f"a string of {int(lengths.max())} bytes", f"at most {LONGEST_STRING}")
         if self.at - begin > MOST_STRING_BYTES + 8 * count:
             found = self.at - begin - 8 * count
             raise self.bad(f"strings of {found} bytes", f"at most {MOST_STRING_BYTES} in one array")
-        return StringArray(self.data, places, lengths)
+        return StringArray(self.data, positions, lengths)
 
     def behind_the_file(self, k: int, count: int) -> MalformedVocab:
         self.at = self.size

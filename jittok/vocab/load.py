@@ -265,8 +265,8 @@ def _without_marks(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple
     texts = ragged_bytes(data, offsets)
     if b"<oov>" not in texts:
         return data, offsets
-    behind = texts.index(b"<oov>") + 1
-    for token in range(behind, len(texts)):
+    after = texts.index(b"<oov>") + 1
+    for token in range(after, len(texts)):
         if len(texts[token]) > len(KMER_MARK):
             texts[token] = texts[token].removesuffix(KMER_MARK)
     return _flat(texts)
@@ -297,9 +297,9 @@ def _ids(header: Header, model: str, count: int, *, no_bos: bool) -> dict[str, A
 
 def _rewrite(file: str, facts: dict[str, Any], about: dict[str, Any], release: Release) -> None:
     """Attributes, ids found by text, the end-of-generation set, the partition's list, the checks of pieces, strips."""
-    texts = attr.Texts(facts["key_bytes"], facts["key_offsets"])
+    texts = attr.TextIndex(facts["key_bytes"], facts["key_offsets"])
     same = facts["token_bytes"] is facts["key_bytes"]
-    spelled = texts if same else attr.Texts(facts["token_bytes"], facts["token_offsets"])
+    spelled = texts if same else attr.TextIndex(facts["token_bytes"], facts["token_offsets"])
     bits = facts["file_attributes"].copy()
     later = frozenset(text for text, since in TEXTS_SINCE.items() if not has(release, since))
     attr.find_ids(texts, facts, bits, later)
@@ -313,7 +313,7 @@ def _rewrite(file: str, facts: dict[str, Any], about: dict[str, Any], release: R
     facts["attributes"] = bits
 
 
-def _check_pieces(file: str, facts: dict[str, Any], texts: attr.Texts, bits: NDArray[np.int32]) -> None:
+def _check_pieces(file: str, facts: dict[str, Any], texts: attr.TextIndex, bits: NDArray[np.int32]) -> None:
     """llama.cpp makes every piece while loading, and two kinds of token make that fail."""
     rules = rules_of(facts["type"])
     if not rules.makes_pieces:

@@ -10,5 +10,5 @@ from numpy.typing import NDArray
 
 def ragged_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
     """The rows of a flat byte array as bytes objects."""
-    blob, places = data.tobytes(), offsets.tolist()
-    return [blob[i:j] for i, j in pairwise(places)]
+    blob, positions = data.tobytes(), offsets.tolist()
+    return [blob[i:j] for i, j in pairwise(positions)]

@@ -1,6 +1,7 @@
 """What loading and describing a vocabulary ask its type: one record a type.
 
-How a type encodes and decodes says `jittok.models.kinds`. Reading a file comes before that, so this table lies here.
+How a type encodes and decodes says `jittok.models.vocab_types`. Reading a file comes before that, so this table lies
+here.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jittok.writers.whole import whole
+from jittok.writers.atomic_files import atomic_file
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """GGUF's types of tokens."""
@@ -38,7 +38,7 @@ class GgufVocab:
 
 def write_gguf(path: str | os.PathLike[str], vocab: GgufVocab) -> None:
     """Write it, by the `gguf` package."""
-    with whole(path) as new:
+    with atomic_file(path) as new:
         _write(new, vocab)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jittok.pipeline.known_patterns import GPT2
-from jittok.writers.whole import whole
+from jittok.writers.atomic_files import atomic_file
 
 Component = dict[str, Any]
 BYTES_ONLY: Component = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
@@ -30,7 +30,7 @@ def write_tokenizer_json(
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": list(added), "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer, "post_processor": post_processor, "decoder": decoder, "model": model,
     }  # fmt: skip
-    with whole(path) as new:
+    with atomic_file(path) as new:
         new.write_text(json.dumps(root, ensure_ascii=False), encoding="utf-8")
 
 

@@ -6,10 +6,10 @@ import base64
 import os
 from collections.abc import Iterable
 
-from jittok.writers.whole import whole
+from jittok.writers.atomic_files import atomic_file
 
 
 def write_ranks(path: str | os.PathLike[str], rows: Iterable[tuple[bytes, int]]) -> None:
     """A .tiktoken file: base64 of each token's bytes, a space, its rank."""
-    with whole(path) as new:
+    with atomic_file(path) as new:
         new.write_bytes(b"".join(base64.b64encode(raw) + b" %d\n" % rank for raw, rank in rows))

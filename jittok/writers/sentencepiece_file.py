@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jittok.writers.whole import whole
+from jittok.writers.atomic_files import atomic_file
 
 KINDS = {"unigram": 1, "bpe": 2, "word": 3, "char": 4}
 
@@ -35,5 +35,5 @@ def write_model(
                 getattr(part, name).extend(value)
             else:
                 setattr(part, name, value)
-    with whole(path) as new:
+    with atomic_file(path) as new:
         new.write_bytes(model.SerializeToString(deterministic=True))

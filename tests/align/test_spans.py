@@ -16,7 +16,7 @@ from write_gguf import vocab_file
 
 from jittok._jit import JIT, U8, frozen, kernel
 from jittok._raw import window
-from jittok.align import direct
+from jittok.align import direct_spans
 from jittok.align.characters import character_spans
 from jittok.errors import EncodingFailed, JittokError
 from jittok.reference.tokenize import align as literal
@@ -34,7 +34,7 @@ BEFORE, SLACK = b"\xff" * 3, b"\x80" * 8
 
 @kernel
 def well_formed(data: U8, start: int, stop: int) -> bool:
-    return direct.is_well_formed(window(data), start, stop)
+    return direct_spans.is_well_formed(window(data), start, stop)
 
 
 @cache

@@ -15,7 +15,7 @@ import pytest
 
 import jittok
 from jittok.cli import main
-from jittok.writers.whole import whole
+from jittok.writers.atomic_files import atomic_file
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("orjson")
@@ -67,7 +67,7 @@ def test_a_file_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
     out.write_text("before")
 
     def interrupted() -> None:
-        with whole(out) as new:
+        with atomic_file(out) as new:
             new.write_text("half")
             raise KeyboardInterrupt
 
@@ -75,11 +75,11 @@ def test_a_file_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
         interrupted()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert out.read_text() == "before"
-    with whole(out) as new:
+    with atomic_file(out) as new:
         new.write_text("all")
     assert out.read_text() == "all"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    with pytest.raises(FileNotFoundError, match="no folder"), whole(tmp_path / "no folder" / "out"):
+    with pytest.raises(FileNotFoundError, match="no folder"), atomic_file(tmp_path / "no folder" / "out"):
         pass
 
 
@@ -120,7 +120,7 @@ def test_permissions_and_long_names_stay_and_links_are_followed(tmp_path: Path) 
     out.write_text("before")
     out.chmod(0o600)
     link.symlink_to(out)
-    with whole(link) as new:
+    with atomic_file(link) as new:
         new.write_text("after")
     assert out.read_text() == "after"
     assert out.stat().st_mode & 0o777 == 0o600
@@ -129,9 +129,9 @@ def test_permissions_and_long_names_stay_and_links_are_followed(tmp_path: Path) 
 
 def test_of_two_files_the_one_that_failed_is_named(tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
-    with pytest.raises(OSError, match="second"), whole(tmp_path / "first"), whole(tmp_path / "second"):
+    with pytest.raises(OSError, match="second"), atomic_file(tmp_path / "first"), atomic_file(tmp_path / "second"):
         pass
-    with pytest.raises(FileNotFoundError, match="lost"), whole(tmp_path / "first"):
+    with pytest.raises(FileNotFoundError, match="lost"), atomic_file(tmp_path / "first"):
         (tmp_path / "lost").read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["second"]
 
@@ -141,8 +141,8 @@ def test_of_two_files_the_one_that_failed_is_named(tmp_path: Path) -> None:
 def test_standard_output_is_written_to_where_it_is(tmp_path: Path) -> None:
     """As the shell has opened it: after what is there, and before what is printed later."""
     program = (
-        "import sys\nfrom jittok.writers.whole import whole\nsys.stdout.write('a ')\n"
-        "with whole(sys.argv[1]) as new: new.write_text('page')\nsys.stdout.write(' z')"
+        "import sys\nfrom jittok.writers.atomic_files import atomic_file\nsys.stdout.write('a ')\n"
+        "with atomic_file(sys.argv[1]) as new: new.write_text('page')\nsys.stdout.write(' z')"
     )
     log = tmp_path / "log"
     for name in ("/dev/stdout", "/dev/fd/1"):
@@ -155,7 +155,7 @@ def test_standard_output_is_written_to_where_it_is(tmp_path: Path) -> None:
         with log.open("w") as file:
             subprocess.run(command, check=True, stdout=file)
         assert log.read_text() == "a page z"
-    with pytest.raises(FileNotFoundError), whole("/dev/fd/87654"):
+    with pytest.raises(FileNotFoundError), atomic_file("/dev/fd/87654"):
         pass
 
 
@@ -167,7 +167,7 @@ def test_a_disk_that_is_full_is_told_with_the_name_of_the_output(
     Path("a.txt").write_text("to be")
     assert main(["train", "a.txt", "--save-words", "/dev/full"]) == 2
     assert capsys.readouterr().err == "jittok train: /dev/full: No space left on device\n"
-    with pytest.raises(OSError, match="No space") as caught, whole("out"):
+    with pytest.raises(OSError, match="No space") as caught, atomic_file("out"):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert caught.value.filename == "out"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
@@ -236,7 +236,7 @@ def test_a_file_in_memory_is_a_file() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         place = Path(folder, "out")
         place.write_text("old")
-        with pytest.raises(ZeroDivisionError), whole(place) as new:
+        with pytest.raises(ZeroDivisionError), atomic_file(place) as new:
             new.write_text(f"half, and {1 / 0}")
         assert [each.name for each in Path(folder).iterdir()] == ["out"]
         assert place.read_text() == "old"

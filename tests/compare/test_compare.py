@@ -14,7 +14,7 @@ from jittok.align import files
 from jittok.cli import main
 from jittok.compare import Comparison, tally
 from jittok.compare.cells import FIRST_A, FIRST_B, LAST_A, LAST_B, START, STOP, Side, partings
-from jittok.compare.machines import _Search
+from jittok.compare.machines import _WitnessSearch
 from jittok.compare.scripts import script_of
 from jittok.inputs import Documents
 
@@ -151,7 +151,7 @@ def test_without_texts_sameness_is_proved_or_a_text_is_found(small, change, prov
     from jittok.compare import machines
 
     few = [*map(chr, range(0x60, 0x80)), "\u0340"]
-    monkeypatch.setattr(machines._Search, "_characters", lambda _: iter(few))
+    monkeypatch.setattr(machines._WitnessSearch, "_characters", lambda _: iter(few))
     a, b = small(), small(**change)
     found = jittok.compare(a, b)
     assert found.proved == proved
@@ -209,7 +209,7 @@ def test_partings_of_unknown_tokens_have_their_cause(vocab, splits, text, cause)
 
 
 def test_without_documents_the_status_is_1_where_only_a_part_differs(tmp_path, capfdbinary, monkeypatch):
-    monkeypatch.setattr(_Search, "_characters", lambda _: iter("ab 1"))  # a million of them take seconds
+    monkeypatch.setattr(_WitnessSearch, "_characters", lambda _: iter("ab 1"))  # a million of them take seconds
     places = [tmp_path / "a.json", tmp_path / "b.json"]
     for place, pattern in zip(places, (r"\p{L}+|[^\p{L}]", r"\p{L}|[^\p{L}]+"), strict=True):
         place.write_bytes(byte_level_json(pattern, None))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jittok.corpus.buffers import check_buffers
+from jittok.corpus.arrow_buffers import check_buffers
 from jittok.corpus.options import Options
 from jittok.corpus.sources import find_sources
 from jittok.corpus.stream import read_documents

@@ -337,7 +337,7 @@ def test_urls(jsonl, tmp_path, tok):
 
 def test_too_little_disk_is_told_before_any_work(jsonl, tmp_path, tok, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr("jittok.corpus.predict.shutil.disk_usage", lambda _: usage._replace(free=1000))
+    monkeypatch.setattr("jittok.corpus.prediction.shutil.disk_usage", lambda _: usage._replace(free=1000))
     with pytest.raises(CorpusError, match="check_space=False"):
         compile_corpus([jsonl[0]], tok, tmp_path / "out")
     compile_corpus([jsonl[0]], tok, tmp_path / "out", check_space=False)

@@ -131,14 +131,14 @@ def test_finished_ranges_are_not_encoded_again(server, work, tmp_path, monkeypat
     ledger = Ledger(out / ".jittok" / "ledger.jsonl")
     done = sum("range" in fact for fact in ledger.facts)
     ledger.close()
-    from jittok.corpus.encode import RangeEncoder
+    from jittok.corpus.range_encoder import RangeEncoder
 
     seen, encode = [], RangeEncoder.__call__
     monkeypatch.setattr(
         RangeEncoder, "__call__", lambda self, raw, *stop: (seen.append(raw.key), encode(self, raw, *stop))[1]
     )
     everything = len({tuple(row[:3]) for shard in _manifest(work) for row in shard["ranges"]})
-    monkeypatch.setattr("jittok.corpus.predict.check_space", lambda *_: None)
+    monkeypatch.setattr("jittok.corpus.prediction.check_space", lambda *_: None)
     compile_corpus(inputs, tok, out, options, threads=1)
     assert 0 < done < everything
     assert len(seen) == everything - done

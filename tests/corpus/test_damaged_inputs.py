@@ -151,7 +151,7 @@ def test_a_run_that_dies_at_a_damaged_input_goes_on_to_the_same_bytes(tmp_path, 
     options = Options(formats=("npy",), on_error="skip", range_bytes=300)
     compile_corpus([data], tok, tmp_path / "whole", options)
     want = {path.name: path.read_bytes() for path in (tmp_path / "whole").rglob("*.*") if path.is_file()}
-    take = run.Run._take
+    take = run.CorpusRun._take
     for stop in range(1, 200, 3):
         out, count = tmp_path / f"out{stop}", [0]
 
@@ -161,11 +161,11 @@ def test_a_run_that_dies_at_a_damaged_input_goes_on_to_the_same_bytes(tmp_path, 
             if count[0] == stop:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(run.Run, "_take", dies)
+        monkeypatch.setattr(run.CorpusRun, "_take", dies)
         try:
             compile_corpus([data], tok, out, options, check_space=False)
         except KeyboardInterrupt:
-            monkeypatch.setattr(run.Run, "_take", take)
+            monkeypatch.setattr(run.CorpusRun, "_take", take)
             compile_corpus([data], tok, out, options, check_space=False)
             assert {path.name: path.read_bytes() for path in out.rglob("*.*") if path.is_file()} == want
         else:

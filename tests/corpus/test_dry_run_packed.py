@@ -8,8 +8,8 @@ import json
 import pytest
 
 from jittok.corpus import Options
-from jittok.corpus.encode import RangeEncoder
-from jittok.corpus.predict import predict
+from jittok.corpus.prediction import predict
+from jittok.corpus.range_encoder import RangeEncoder
 from jittok.corpus.sources import find_sources
 
 pa = pytest.importorskip("pyarrow")
@@ -18,7 +18,7 @@ pytest.importorskip("orjson")
 
 @pytest.mark.parametrize("kind", ["jsonl.gz", "arrow"])
 def test_few_long_documents_before_many_short_ones(tmp_path, tok, kind, monkeypatch):
-    monkeypatch.setattr("jittok.corpus.predict.EXACT_BYTES", 1 << 10)
+    monkeypatch.setattr("jittok.corpus.prediction.EXACT_BYTES", 1 << 10)
     texts = ["long " * 60_000] * 3 + [f"text {k} of the rest of this file {k * 7919}" for k in range(40_000)]
     path = tmp_path / f"a.{kind}"
     if kind == "arrow":

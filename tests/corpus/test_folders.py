@@ -9,10 +9,10 @@ import pytest
 from conftest import make_texts, write_jsonl
 
 from jittok.corpus import Options, compile_corpus, disk, manifest, verify
-from jittok.corpus.begun import WORK
 from jittok.corpus.folders import Folder, file_name, is_component
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.manifest import DIGEST, read_manifest, write_manifest
+from jittok.corpus.resume import WORK
 from jittok.corpus.run import LOCK
 from jittok.errors import CorpusError
 

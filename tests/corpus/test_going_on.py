@@ -20,7 +20,7 @@ OPTIONS = Options(formats=("npy",), range_bytes=500)
 
 def begun(tok, data, out, monkeypatch, version, ranges=3, options=OPTIONS):
     """A corpus that was interrupted, by a version."""
-    take, left = run.Run._take, [ranges]
+    take, left = run.CorpusRun._take, [ranges]
 
     def dies(self, encoded):
         if not left[0]:
@@ -29,7 +29,7 @@ def begun(tok, data, out, monkeypatch, version, ranges=3, options=OPTIONS):
         take(self, encoded)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run.Run, "_take", dies)
+        patch.setattr(run.CorpusRun, "_take", dies)
         patch.setattr(state, "__version__", version)
         with pytest.raises(KeyboardInterrupt):
             compile_corpus([data], tok, out, options, check_space=False)

@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("columns", [80, 40])
 def test_the_line_leaves_a_column_of_the_terminal_free(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setattr(progress, "FIRST", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_FIRST", 0.0)
     stream = Terminal()
     line = ProgressLine(stream)
     line(LARGE)

@@ -12,12 +12,12 @@ from conftest import make_texts, write_jsonl
 
 import jittok.corpus
 from jittok.cli import main
-from jittok.corpus import Options, batches, compile_corpus, verify, witness
+from jittok.corpus import Options, batches, compile_corpus, reference_check, verify
 from jittok.corpus.compiler import formats_of
-from jittok.corpus.encode import RangeEncoder
 from jittok.corpus.manifest import DIGEST, write_manifest
-from jittok.corpus.predict import predict
+from jittok.corpus.prediction import predict
 from jittok.corpus.progress import Progress, ProgressLine, clock
+from jittok.corpus.range_encoder import RangeEncoder
 from jittok.corpus.sources import find_sources
 from jittok.corpus.verifier import STRANGER, Report, _check_strangers
 from jittok.errors import CorpusError
@@ -116,8 +116,8 @@ def test_some_documents_of_each_shard_are_read_by_the_reference_too(made, tok):
     found = verify(made[0], tok)
     assert found.ok
     assert found.witnessed_shards == found.of_shards > 1
-    assert found.of_shards <= found.witnessed <= witness.DOCUMENTS * found.of_shards
-    assert 0 < found.witnessed_bytes <= witness.BYTES * found.of_shards
+    assert found.of_shards <= found.witnessed <= reference_check.DOCUMENTS * found.of_shards
+    assert 0 < found.witnessed_bytes <= reference_check.BYTES * found.of_shards
     hashed = verify(made[0], tok, hashes_only=True)
     assert (hashed.witnessed, hashed.of_shards) == (0, 0)
 
@@ -155,15 +155,15 @@ def test_kernels_that_were_always_wrong_are_found_by_the_reference(jsonl, tmp_pa
 
 
 def test_the_reference_reads_few_bytes_and_whole_documents():
-    at_most, few = witness.LONGEST, np.array([0, 5, 0, 7])
-    assert witness.chosen(few) == [1, 3]
-    many = witness.chosen(np.full(10_000, 100))
-    assert (len(many), many[0], many[-1]) == (witness.DOCUMENTS, 0, 9_999)
-    assert witness.chosen(np.array([at_most + 1, at_most, at_most])) == [1]
-    assert witness.chosen(np.array([at_most + 1, 0])) == []
-    assert witness.chosen(np.zeros(3, np.int64)) == witness.chosen(np.zeros(0, np.int64)) == []
-    sizes = np.full(40, witness.BYTES // 3)
-    assert len(witness.chosen(sizes)) == 3
+    at_most, few = reference_check.LONGEST_DOCUMENT, np.array([0, 5, 0, 7])
+    assert reference_check.chosen(few) == [1, 3]
+    many = reference_check.chosen(np.full(10_000, 100))
+    assert (len(many), many[0], many[-1]) == (reference_check.DOCUMENTS, 0, 9_999)
+    assert reference_check.chosen(np.array([at_most + 1, at_most, at_most])) == [1]
+    assert reference_check.chosen(np.array([at_most + 1, 0])) == []
+    assert reference_check.chosen(np.zeros(3, np.int64)) == reference_check.chosen(np.zeros(0, np.int64)) == []
+    sizes = np.full(40, reference_check.BYTES // 3)
+    assert len(reference_check.chosen(sizes)) == 3
 
 
 def test_changed_inputs_are_found_by_verify(made, tok):
@@ -271,7 +271,7 @@ def sources_of(tmp_path, kind, texts):
 @pytest.mark.parametrize("kind", ["jsonl", "gz", "parquet"])
 def test_a_sample_predicts_within_its_error(tmp_path, tok, kind, monkeypatch):
     texts = make_texts(20_000, seed=4, longest=100)
-    monkeypatch.setattr("jittok.corpus.predict.EXACT_BYTES", 100_000)
+    monkeypatch.setattr("jittok.corpus.prediction.EXACT_BYTES", 100_000)
     options = Options(formats=("npy", "megatron"))
     sources, _ = find_sources([sources_of(tmp_path, kind, texts)], options)
     found = predict(RangeEncoder(tok, sources, options), formats_of(tok, sources, options))
@@ -286,8 +286,8 @@ def test_a_sample_predicts_within_its_error(tmp_path, tok, kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["txt", "jsonl", "lines"])
 def test_a_document_longer_than_any_sample_is_predicted(tmp_path, tok, kind, monkeypatch):
-    monkeypatch.setattr("jittok.corpus.predict.EXACT_BYTES", 100_000)
-    monkeypatch.setattr("jittok.corpus.predict.PROBE_BYTES", 4096)
+    monkeypatch.setattr("jittok.corpus.prediction.EXACT_BYTES", 100_000)
+    monkeypatch.setattr("jittok.corpus.prediction.PROBE_BYTES", 4096)
     text = "\n".join(make_texts(20_000, seed=5, longest=30))
     text = text.replace("\n", " ") if kind == "lines" else text
     path = tmp_path / ("long.jsonl" if kind == "jsonl" else "long.txt")
@@ -306,8 +306,8 @@ def test_a_document_longer_than_any_sample_is_predicted(tmp_path, tok, kind, mon
 def test_rows_of_unequal_length_are_predicted(tmp_path, tok, row_group_size, monkeypatch):
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr("jittok.corpus.predict.EXACT_BYTES", 10_000)
-    monkeypatch.setattr("jittok.corpus.predict.PROBE_BYTES", 8192)
+    monkeypatch.setattr("jittok.corpus.prediction.EXACT_BYTES", 10_000)
+    monkeypatch.setattr("jittok.corpus.prediction.PROBE_BYTES", 8192)
     texts = [*make_texts(4000, seed=6, longest=10), *make_texts(4000, seed=7, longest=400)]
     pq.write_table(pa.table({"text": texts}), tmp_path / "rows.parquet", row_group_size=row_group_size)
     sources, _ = find_sources([tmp_path / "rows.parquet"], Options())
@@ -357,30 +357,30 @@ def test_a_small_input_is_predicted_exactly(tok, jsonl):
 
 class Terminal:
     def __init__(self, tty):
-        self.tty, self.said = tty, ""
+        self.tty, self.answered = tty, ""
 
     def isatty(self):
         return self.tty
 
     def write(self, text):
-        self.said += text
+        self.answered += text
 
     def flush(self):
         pass
 
 
 def test_progress_is_one_line_on_a_terminal_and_silent_elsewhere(jsonl, tmp_path, tok, monkeypatch):
-    monkeypatch.setattr("jittok.corpus.progress.FIRST", 0.0)  # what is done in a second has none
+    monkeypatch.setattr("jittok.corpus.progress.SECONDS_BEFORE_FIRST", 0.0)  # what is done in a second has none
     for tty in (True, False):
         screen = Terminal(tty)
         line = ProgressLine(screen)
         compile_corpus([jsonl[0]], tok, tmp_path / str(tty), Options(range_bytes=5000), report=line)
         line.close()
-        assert bool(screen.said) == tty
-        assert "\n" not in screen.said
+        assert bool(screen.answered) == tty
+        assert "\n" not in screen.answered
         if tty:
             for word in ("%", "documents", "MB/s", "tokens/s", "left"):
-                assert word in screen.said
+                assert word in screen.answered
 
 
 def test_clock():

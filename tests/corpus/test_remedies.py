@@ -10,9 +10,9 @@ from conftest import write_jsonl
 
 import jittok
 from jittok.cli import main
-from jittok.corpus import Options, compile_corpus, predict, verify
+from jittok.corpus import Options, compile_corpus, prediction, verify
 from jittok.corpus.compiler import formats_of
-from jittok.corpus.encode import RangeEncoder
+from jittok.corpus.range_encoder import RangeEncoder
 from jittok.corpus.sources import find_sources
 from jittok.errors import CorpusError
 
@@ -121,22 +121,22 @@ def test_a_slow_vocabulary_is_told_once_and_is_no_second_witness(slow, jsonl, tm
 def test_a_dry_run_of_a_slow_vocabulary_ends_in_time(slow, tmp_path, capfd, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text("the aab dog\n" * 100_000, "utf-8")
-    monkeypatch.setattr(predict, "SECONDS", 0.0)
+    monkeypatch.setattr(prediction, "MOST_SECONDS", 0.0)
     begun = time.process_time()
     dry = ["corpus", str(path), "--lines", "--out", str(tmp_path / "out"), "--dry-run", "--json"]
     assert main([*dry, "--vocab", str(slow)]) == 0
     assert time.process_time() - begun < 20
     found = json.loads(capfd.readouterr().out)
-    assert found["sampled"] == predict.PROBE_BYTES
+    assert found["sampled"] == prediction.PROBE_BYTES
     assert found["documents"] == pytest.approx(100_000, rel=0.01)
     assert found["seconds"] > 0
 
 
 def test_the_first_probes_are_spread_over_the_input(tmp_path, tok):
-    assert predict._spread(8) == [0, 4, 2, 6, 1, 5, 3, 7]
-    assert sorted(predict._spread(32)) == list(range(32))
+    assert prediction._spread(8) == [0, 4, 2, 6, 1, 5, 3, 7]
+    assert sorted(prediction._spread(32)) == list(range(32))
     path = write_jsonl(tmp_path / "a.jsonl", ["the tokens of a text"] * 200_000)
     sources, _ = find_sources([path], Options())
     encoder = RangeEncoder(tok, sources, Options())
-    found = predict.predict(encoder, formats_of(tok, sources, Options()))
+    found = prediction.predict(encoder, formats_of(tok, sources, Options()))
     assert found.documents == pytest.approx(200_000, rel=0.05)

@@ -14,7 +14,7 @@ from jittok.corpus.sources import find_sources
 from jittok.errors import CorpusError
 from jittok.train.counting import How
 from jittok.train.counts import BEGINNING, Counts
-from jittok.train.files import Progress, count_files
+from jittok.train.files import CountProgress, count_files
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="a system without users")
 
@@ -96,7 +96,7 @@ def test_an_input_that_changes_while_words_are_counted_is_an_error(text, tmp_pat
     other = text.with_name("b.txt")
     other.write_text("the last file")
 
-    def change(_: Progress) -> None:
+    def change(_: CountProgress) -> None:
         text.write_text("something else\n" * 100)
 
     with pytest.raises(CorpusError, match=r"a\.txt: found 1500 bytes, changed .*, expected 2600 bytes"):

@@ -3,8 +3,8 @@
     python tests/data/make_texts.py [FOLDER]
 
 FOLDER has `vocabs/texts.json.xz` (tokens, types and keys) and the answers, a file for each version in `SETS`; by
-default `golden-newer` in $JITTOK_SHARED, or in a folder `shared` beside the checkout. To add a version, add its line to
-`SETS` and run this.
+default `golden-newer` in $JITTOK_SHARED, or in a folder `shared_parts` beside the checkout. To add a version, add its
+line to `SETS` and run this.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_decoders_of_files_that_clean_can_be_asked_not_to(
     tmp_path: Path, most: int, way: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    monkeypatch.setattr("jittok.decode.general.WORTH_PIECES", most)  # 0: by pieces
+    monkeypatch.setattr("jittok.decode.reference_decoder.WORTH_PIECES", most)  # 0: by pieces
     words = ["it", "'s", "##x", ".", "?"]
     decoders: list[tuple[Any, Any]] = [
         (lambda clean: {"type": "WordPiece", "prefix": "##", "cleanup": clean}, words),

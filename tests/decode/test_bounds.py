@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jittok.decode.pieces import build_pieces, byte_piece
-from jittok.decode.rows import BAD_ID, Frame, join_rows
+from jittok.decode.rows import BAD_ID, DecodeFrame, join_rows
 from jittok.inputs import to_ids
 from jittok.tokenizer import Tokenizer
 
@@ -23,7 +23,7 @@ def test_an_id_outside_is_found_whether_there_is_room_or_not(spm: Tokenizer, roo
     offsets = np.array([0, 2])
     offsets.flags.writeable = False
     ids, out = to_ids([5, size], size + 1), np.empty(room, np.uint8)
-    assert join_rows(made, Frame(0, -1, -1, 0, 0), ids, offsets, out, np.zeros(1, np.int64), report) == BAD_ID
+    assert join_rows(made, DecodeFrame(0, -1, -1, 0, 0), ids, offsets, out, np.zeros(1, np.int64), report) == BAD_ID
     assert report[0] == 1
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok.decode.in_slices import parts_of, text_of
 from jittok.decode.pieces import HIDDEN, build_pieces, byte_piece, marked_piece
-from jittok.decode.rows import BAD_ID, Decoder, Frame, clean_spaces, join_rows
+from jittok.decode.rows import BAD_ID, DecodeFrame, Decoder, clean_spaces, join_rows
+from jittok.decode.slices import parts_of, text_of
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.inputs import to_ids
@@ -167,18 +167,18 @@ def test_only_a_frame_that_the_vocabulary_adds_is_removed(
 
 
 @st.composite
-def decodings(draw: st.DrawFn) -> tuple[list[bytes], list[bool], Frame, list[list[int]]]:
+def decodings(draw: st.DrawFn) -> tuple[list[bytes], list[bool], DecodeFrame, list[list[int]]]:
     texts = draw(st.lists(CLEANABLE.map(lambda t: t[:4]) | st.just("é☃".encode()[:4]), min_size=1, max_size=6))
     hidden = [draw(st.booleans()) for _ in texts]
     token = st.integers(0, len(texts) - 1)
-    frame = Frame(*(draw(each) for each in (st.booleans().map(int), token | st.just(-1), token | st.just(-1))),
+    frame = DecodeFrame(*(draw(each) for each in (st.booleans().map(int), token | st.just(-1), token | st.just(-1))),
                   *(draw(st.booleans().map(int)) for _ in range(2)))  # fmt: skip
     if draw(st.booleans()):
         texts[0] *= 7  # longer than the words of a piece
     return texts, hidden, frame, draw(st.lists(st.lists(token, max_size=12), max_size=3))
 
 
-def literally_joined(texts: list[bytes], hidden: list[bool], frame: Frame, ids: list[int]) -> bytes:
+def literally_joined(texts: list[bytes], hidden: list[bool], frame: DecodeFrame, ids: list[int]) -> bytes:
     strip = frame.strip
     if ids and ids[0] == frame.bos:
         strip, ids = 0, ids[1:]
@@ -194,7 +194,7 @@ def literally_joined(texts: list[bytes], hidden: list[bool], frame: Frame, ids: 
 
 @given(decodings())
 def test_rows_are_joined_and_streamed_as_the_rules_say(
-    vocab_of: Callable[..., Any], problem: tuple[list[bytes], list[bool], Frame, list[list[int]]]
+    vocab_of: Callable[..., Any], problem: tuple[list[bytes], list[bool], DecodeFrame, list[list[int]]]
 ) -> None:
     texts, hidden, frame, rows = problem
     made = build_pieces(vocab_of(texts, [CONTROL if each else USER_DEFINED for each in hidden]))
@@ -275,9 +275,9 @@ def test_the_first_id_outside_is_that_behind_the_last(spm: Tokenizer) -> None:
     ids, offsets = to_ids([5, size - 1], size), np.array([0, 2])
     offsets.flags.writeable = False
     made = build_pieces(spm.vocab)
-    assert join_rows(made, Frame(0, -1, -1, 0, 0), ids, offsets, out, np.zeros(1, np.int64), report) >= 0
+    assert join_rows(made, DecodeFrame(0, -1, -1, 0, 0), ids, offsets, out, np.zeros(1, np.int64), report) >= 0
     ids = to_ids([5, size], size + 1)
-    assert join_rows(made, Frame(0, -1, -1, 0, 0), ids, offsets, out, np.zeros(1, np.int64), report) == BAD_ID
+    assert join_rows(made, DecodeFrame(0, -1, -1, 0, 0), ids, offsets, out, np.zeros(1, np.int64), report) == BAD_ID
     assert report[0] == 1
 
 

@@ -8,7 +8,7 @@ from small_files import sentencepiece_of
 
 import jittok
 from jittok._jit import CHECKED, JIT
-from jittok.encode import in_parts, recycled
+from jittok.encode import buffer_pool, windowed_merging
 from jittok.tokenizer import tokenizer
 
 LETTERS = [("<unk>", 2, 0.0), ("\u2581", 1, -0.1), *((text, 1, -0.1) for text in ("a", "b", "ab", "aba", "\ufdfa"))]
@@ -19,16 +19,17 @@ TEXTS = ["ab", "aabab b", "a\ufdfa这 b", "\ufdfaa", " ", "这"]
 def dropped(monkeypatch):
     """Parts of a few bytes, ids in mappings however few they are; what is given back is noted here."""
     for module, name, value in (
-        (in_parts, "LONG", 1 << 9), (in_parts, "PART", 1 << 8), (in_parts, "AGAIN", 8),
-        (tokenizer, "LONG_TEXT", 1 << 9), (recycled, "LEAST", 1), (recycled, "HUGE", mmap.PAGESIZE),
+        (windowed_merging, "LONG_TEXT", 1 << 9), (windowed_merging, "PART_BYTES", 1 << 8), (windowed_merging,
+        "OVERLAP_TOKENS", 8), (tokenizer, "LONG_TEXT", 1 << 9), (buffer_pool, "LEAST_IDS", 1), (buffer_pool, "HUGE",
+        mmap.PAGESIZE),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    found, drop = [], recycled.Recycled.drop
-    monkeypatch.setattr(recycled.Recycled, "drop", lambda *args: found.append(drop(*args)) or found[-1])
+    found, drop = [], buffer_pool.BufferPool.drop
+    monkeypatch.setattr(buffer_pool.BufferPool, "discard", lambda *args: found.append(drop(*args)) or found[-1])
     return found
 
 
-@pytest.mark.skipif(not recycled.POSSIBLE, reason="only Linux takes pages back")
+@pytest.mark.skipif(not buffer_pool.POSSIBLE, reason="only Linux takes pages back")
 @pytest.mark.parametrize("byte_fallback", [False, True])
 def test_as_many_ids_are_counted_as_there_are(byte_fallback, dropped):
     rows = [*LETTERS, *((f"<0x{byte:02X}>", 6, 0.0) for byte in range(256 * byte_fallback))]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from jittok._jit import frozen, has_compiler
-from jittok._raw import one_text
+from jittok._raw import encode_builtin
 from jittok._raw.objects import TEXT_OF_BYTES, StrLayout
-from jittok.encode.chained import Chain, Laid, Ready
-from jittok.encode.looked import HOLDING, QUICK, Entry, Looked
-from jittok.encode.quick import Frame
+from jittok.encode.call_sequence import BoundKernel, CallSequence, TextBuffer
+from jittok.encode.precheck import HOLDING, LONGEST_WITH_GIL, PreCheck, PreCheckCall
+from jittok.encode.short_text import ShortTextFrame
 from jittok.fragments import PAD
 
 NUMBER, DATA = 0, 1
@@ -24,7 +24,7 @@ NUMBER, DATA = 0, 1
 GENERATION, AS_IT_IS, NO_LIMIT = 7, -3, (1 << 62) - 1
 MARKS = 256
 """Bytes of the prepared text, and a bit for each after them."""
-METHOD = functools.cache(one_text._method.__wrapped__)
+METHOD = functools.cache(encode_builtin._method.__wrapped__)
 
 
 class Kernel:
@@ -56,21 +56,21 @@ class Made:
 
         def entry(name, held=None):
             kernel = self.kernels.setdefault(name, Kernel(name, log, held))
-            return Entry(kernel, kernel.call(), DATA, NUMBER)
+            return PreCheckCall(kernel, kernel.call(), DATA, NUMBER)
 
-        frame = self.frame = Frame.__new__(Frame)
+        frame = self.frame = ShortTextFrame.__new__(ShortTextFrame)
         frame._keep, frame._generation, frame._ready = None, GENERATION, array("q", [GENERATION])
         frame._ids = self.ids = np.arange(1000, dtype=np.int32) * 3
         self.stops = stops = np.zeros(2, np.int64)  # of the text, and of what becomes of it
         frame._stop, frame._stop_at = memoryview(stops[:1]), stops.ctypes.data
         frame._cut = entry("cut") if draw.random() < 0.5 else None
         frame._model = entry("model", lambda: (*stops.tolist(), *self.prepared()))
-        frame._looked = self.looked(entry, draw) if draw.random() < 0.5 else None
+        frame._precheck = self.looked(entry, draw) if draw.random() < 0.5 else None
         frame._chain = self.chain(draw) if draw.random() < 0.5 else None
 
     def looked(self, entry, draw):
-        looked = Looked.__new__(Looked)
-        looked._lacks, looked.change, looked.stop_at, looked.as_it_is = None, None, 0, AS_IT_IS
+        looked = PreCheck.__new__(PreCheck)
+        looked._lacks, looked.change, looked.stop_at, looked.unchanged = None, None, 0, AS_IT_IS
         looked._look = entry("look")
         if draw.random() < 0.6:
             looked.change, looked.changed = entry("change"), entry("model")
@@ -81,13 +81,13 @@ class Made:
         readies = []
         for name in ("first", "second", "join")[: draw.choice([1, 2, 3])]:
             kernel = self.kernels[name] = Kernel(name, self.log, self.prepared)
-            readies.append(Ready(kernel, (), NUMBER, *((2, 5) if name == "second" else (0, NO_LIMIT))))
-        self.held = np.zeros(QUICK + PAD, np.uint8)
+            readies.append(BoundKernel(kernel, (), NUMBER, *((2, 5) if name == "second" else (0, NO_LIMIT))))
+        self.held = np.zeros(LONGEST_WITH_GIL + PAD, np.uint8)
         out, places = np.zeros(2 * MARKS, np.uint8), np.zeros(1, np.int64)
         self.out, self.marks = out, draw.choice([0, MARKS])
-        texts = Laid(frozen(out, np.uint8), places, places, np.zeros(1, np.int32), MARKS)
+        texts = TextBuffer(frozen(out, np.uint8), places, places, np.zeros(1, np.int32), MARKS)
         join = readies.pop() if len(readies) > 2 else None
-        return Chain(readies, texts, self.held, self.marks, join)
+        return CallSequence(readies, texts, self.held, self.marks, join)
 
     def prepared(self):
         """What kernels see of a text that is prepared: where it is copied to, and the marks."""
@@ -122,9 +122,9 @@ def at_once(monkeypatch):
         pytest.skip("no builtin can be made here")
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         pytest.skip("no builtin can be made here")
-    monkeypatch.setattr(one_text, "may_be_made", lambda: True)
-    monkeypatch.setattr(one_text, "str_layout", lambda: StrLayout(sys.getsizeof("") - 1, (1 << 32) - 1))  # none
-    monkeypatch.setattr(one_text, "_method", METHOD)
+    monkeypatch.setattr(encode_builtin, "may_be_made", lambda: True)
+    monkeypatch.setattr(encode_builtin, "str_layout", lambda: StrLayout(sys.getsizeof("") - 1, (1 << 32) - 1))  # none
+    monkeypatch.setattr(encode_builtin, "_method", METHOD)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -133,7 +133,7 @@ def test_a_builtin_does_what_its_frame_does(seed):
     draw = random.Random(seed)
     made = Made(draw)
     made.frame.make_builtin()
-    for size in [*draw.choices([1, 5, 20], k=20), QUICK]:
+    for size in [*draw.choices([1, 5, 20], k=20), LONGEST_WITH_GIL]:
         text = bytes(draw.choices(range(256), k=size))
         for name, kernel in made.kernels.items():
             kernel.answer = draw.choice([-1, 0, 1, 2, 5, 6, 200])
@@ -144,7 +144,7 @@ def test_a_builtin_does_what_its_frame_does(seed):
             way(text) for way in (ways if draw.random() < 0.5 else ways[::-1])
         )  # they write to the same words
         assert one == other
-    for text, generation in ((b"", GENERATION), (bytes(QUICK + 1), GENERATION), (b"a text", GENERATION + 1)):
+    for text, generation in ((b"", GENERATION), (bytes(LONGEST_WITH_GIL + 1), GENERATION), (b"a text", GENERATION + 1)):
         made.frame._ready[0] = generation
         made.log.clear()
         assert made.frame.builtin(text) is None
@@ -154,11 +154,11 @@ def test_a_builtin_does_what_its_frame_does(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_a_long_text_is_neither_changed_nor_prepared_in_a_frame(seed):
     made = Made(random.Random(seed))
-    text = bytes(QUICK + 1)
+    text = bytes(LONGEST_WITH_GIL + 1)
     for kernel in made.kernels.values():
         kernel.answer = 5
-    for seen in (AS_IT_IS, len(text)) if made.frame._looked else (AS_IT_IS,):
-        if made.frame._looked:
+    for seen in (AS_IT_IS, len(text)) if made.frame._precheck else (AS_IT_IS,):
+        if made.frame._precheck:
             made.kernels["look"].answer = seen
         ids, log = made.asked(text)
         assert (ids is None) == (seen != AS_IT_IS or made.frame._chain is not None)
@@ -166,17 +166,20 @@ def test_a_long_text_is_neither_changed_nor_prepared_in_a_frame(seed):
 
 
 def test_a_prepared_text_begins_without_marks():
-    log, out, held = [], np.ones(2 * MARKS, np.uint8), np.zeros(QUICK + PAD, np.uint8)
+    log, out, held = [], np.ones(2 * MARKS, np.uint8), np.zeros(LONGEST_WITH_GIL + PAD, np.uint8)
     first, places = Kernel("first", log, lambda: bytes(out)), np.zeros(1, np.int64)
-    texts = Laid(frozen(out, np.uint8), places, places, np.zeros(1, np.int32), MARKS)
-    chain, text = Chain([Ready(first, (), NUMBER)], texts, held, MARKS, None), np.frombuffer(b"a text", np.uint8)
+    texts = TextBuffer(frozen(out, np.uint8), places, places, np.zeros(1, np.int32), MARKS)
+    chain, text = (
+        CallSequence([BoundKernel(first, (), NUMBER)], texts, held, MARKS, None),
+        np.frombuffer(b"a text", np.uint8),
+    )
     assert chain.prepare(text.ctypes.data, 6, 1)
     assert bytes(held[:8]) == b"a text\0\0"
     assert log == [("first", 0, 1, None, b"\1" * MARKS + bytes(MARKS // 8) + b"\1" * (MARKS - MARKS // 8))]
 
 
 def test_a_frame_without_the_kernel_that_changes_a_text_fits_until_there_is_one():
-    looked = Looked.__new__(Looked)
+    looked = PreCheck.__new__(PreCheck)
     looked._lacks = None
     assert looked.fits()
     looked._lacks = SimpleNamespace(entry=None)

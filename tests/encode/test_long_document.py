@@ -46,7 +46,7 @@ WHOLE = {
 
 def may_part(tok, size):
     model, arrays = tok._encoder.model, tok._encoder.arrays
-    return hasattr(model, "may_part") and model.may_part(arrays, size)
+    return hasattr(model, "can_split_at_spaces") and model.can_split_at_spaces(arrays, size)
 
 
 def answer(tok, text, threads, rules):
@@ -65,8 +65,8 @@ def text_of(seed, size):
 @pytest.fixture
 def small(monkeypatch):
     """Documents of 1,000 bytes are shared, in parts of 300."""
-    monkeypatch.setattr(batch, "LEAST", 1000)
-    monkeypatch.setattr(batch, "PART", 300)
+    monkeypatch.setattr(batch, "LEAST_BYTES", 1000)
+    monkeypatch.setattr(batch, "PART_BYTES", 300)
 
 
 @pytest.mark.usefixtures("small")
@@ -109,31 +109,33 @@ def test_parts_of_every_vocabulary_in_a_folder_have_the_ids_of_the_whole():
 
 def test_unigram_is_cut_only_where_that_is_proved():
     arrays = jittok.bundled("t5")._encoder.arrays
-    assert ugm.may_part(arrays, arrays.cut_limit)
-    assert not ugm.may_part(arrays, arrays.cut_limit + 1)
-    assert not ugm.may_part(arrays._replace(spaces=arrays.spaces._replace(merge=0)), 9)
-    assert ugm.may_part(arrays._replace(spaces=arrays.spaces._replace(merge=0, prepend=0)), 9)
+    assert ugm.can_split_at_spaces(arrays, arrays.cut_limit)
+    assert not ugm.can_split_at_spaces(arrays, arrays.cut_limit + 1)
+    assert not ugm.can_split_at_spaces(arrays._replace(spaces=arrays.spaces._replace(merge=0)), 9)
+    assert ugm.can_split_at_spaces(arrays._replace(spaces=arrays.spaces._replace(merge=0, prepend=0)), 9)
     crossed = arrays.rules.crossings.copy()
     crossed[(ord("e") << 8 | ord(" ")) >> 6] |= np.uint64(1) << np.uint64((ord("e") << 8 | ord(" ")) & 63)
-    assert not ugm.may_part(arrays._replace(rules=arrays.rules._replace(crossings=crossed)), 9)
+    assert not ugm.can_split_at_spaces(arrays._replace(rules=arrays.rules._replace(crossings=crossed)), 9)
     apart = arrays.rules.apart.copy()
     apart[-1] = ord("Q")
-    assert not ugm.may_part(arrays._replace(rules=arrays.rules._replace(apart=apart)), 9)
-    assert not ugm.may_part(arrays._replace(rules=no_cuts()), 9)
+    assert not ugm.can_split_at_spaces(arrays._replace(rules=arrays.rules._replace(apart=apart)), 9)
+    assert not ugm.can_split_at_spaces(arrays._replace(rules=no_cuts()), 9)
 
 
 @pytest.mark.parametrize("token", [b"e t", b"Z ", b"\\x61\\x20b", b". q z"])
 def test_rwkv_is_cut_only_where_no_token_reaches_across(token, vocab_of):
-    assert rwkv.may_part(
+    assert rwkv.can_split_at_spaces(
         rwkv.compile_pipeline(vocab_of([b"a", b" the", b"  ", b". ", b"1 ", b"_ a"], type="rwkv").pipeline), 9
     )
-    assert not rwkv.may_part(rwkv.compile_pipeline(vocab_of([b"a", b" the", token], type="rwkv").pipeline), 9)
+    assert not rwkv.can_split_at_spaces(
+        rwkv.compile_pipeline(vocab_of([b"a", b" the", token], type="rwkv").pipeline), 9
+    )
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["gpt-2", "mistral", "bert", "t5"])
 def test_a_document_without_a_place_to_cut_has_its_ids(name, monkeypatch):
-    monkeypatch.setattr(long_document, "WINDOW", 100)
+    monkeypatch.setattr(long_document, "SEARCH_BYTES", 100)
     tok = jittok.bundled(name)
     for text in (b"a" * 3000, "\u5b57\u00e9 ".encode() * 900, b" " * 4000, b"abcd efgh" + b"." * 4000 + b" abcd efgh"):
         for threads in (2, 3, 8):
@@ -164,12 +166,12 @@ def test_parts_begin_at_fragments_and_at_words_and_nowhere_twice():
 @pytest.mark.usefixtures("small")
 def test_ids_beyond_the_room_that_was_thought_enough_are_in_order(monkeypatch):
     joined = []
-    together = long_document.together
+    together = long_document.joined_parts
     monkeypatch.setattr(
-        long_document, "together", lambda pool, arrays: joined.append(len(arrays)) or together(pool, arrays)
+        long_document, "joined_parts", lambda pool, arrays: joined.append(len(arrays)) or together(pool, arrays)
     )
     for module in (batch, encoder):
-        monkeypatch.setattr(module, "SPARE", 100)
+        monkeypatch.setattr(module, "SPARE_IDS", 100)
     tok, text = jittok.bundled("gpt-2"), b"plain " * 3000 + b"q z j x " * 3000 + text_of(1, 3000)
     whole = tok.encode_batch([text], threads=1, errors="replace")
     for threads in (2, 3, 8):
@@ -180,7 +182,7 @@ def test_ids_beyond_the_room_that_was_thought_enough_are_in_order(monkeypatch):
 
 
 def test_several_threads_work_at_one_document(monkeypatch):
-    monkeypatch.setattr(batch, "LEAST", 1000)
+    monkeypatch.setattr(batch, "LEAST_BYTES", 1000)
     counted = []
     encode = encoder.Encoder.encode_fragments
 
@@ -201,7 +203,7 @@ def test_several_threads_work_at_one_document(monkeypatch):
 @pytest.mark.parametrize("call", ["encode", "count"])
 def test_one_long_text_is_shared_by_threads_as_well(monkeypatch, call):
     tok, text = jittok.bundled("gpt-2"), b"some plain words " * 260_000
-    assert len(text) > long_document.LEAST
+    assert len(text) > long_document.LEAST_BYTES
     seen, caller, both = [], threading.get_ident(), threading.Barrier(2, timeout=60)
     encode = encoder.Encoder.encode_fragments
 
@@ -221,7 +223,7 @@ def test_one_long_text_is_shared_by_threads_as_well(monkeypatch, call):
     assert threading.get_ident() not in seen
     assert len(set(seen)) == 2
     seen.clear()
-    getattr(tok, call)(text[: long_document.LEAST - 1], threads=2)
+    getattr(tok, call)(text[: long_document.LEAST_BYTES - 1], threads=2)
     assert set(seen) == {threading.get_ident()}  # a shorter one is not worth it
 
 
@@ -270,7 +272,7 @@ def test_parts_that_fail_late_do_not_stop_those_before_them(failing):
 
     def encode(workspace, part, at):
         if workspace.ids.size < at + 10:
-            workspace.give_ids(at + 10, at)
+            workspace.grow_ids(at + 10, at)
         workspace.ids[at : at + 10] = part
         time.sleep(0.002 * (part % 3))
         if part >= failing:
@@ -290,7 +292,7 @@ def test_parts_that_fail_late_do_not_stop_those_before_them(failing):
 def test_a_slow_part_delays_no_thread_and_changes_no_order(room):
     def encode(workspace, part, at):
         if workspace.ids.size < at + part:
-            workspace.give_ids(at + part, at)
+            workspace.grow_ids(at + part, at)
         workspace.ids[at : at + part] = part
         if part == 1:
             assert late.wait(100)
@@ -378,14 +380,14 @@ def test_the_first_error_of_many_stretches_is_told(threads, monkeypatch):
 
 
 def test_a_model_is_not_asked_again_whether_documents_may_be_cut(monkeypatch):
-    monkeypatch.setattr(batch, "LEAST", 1000)
+    monkeypatch.setattr(batch, "LEAST_BYTES", 1000)
     tok, asked = jittok.bundled("gpt-2"), []
 
     def shorter_than_5000(_arrays, size):
         asked.append(size)
         return size < 5000
 
-    monkeypatch.setattr(tok._encoder.model, "may_part", shorter_than_5000)
+    monkeypatch.setattr(tok._encoder.model, "can_split_at_spaces", shorter_than_5000)
     for size, worth in ((3000, True), (2000, True), (999, False), (6000, False), (9000, False), (4999, True)):
         ends = np.array([size])
         docs = Documents(np.zeros(size, np.uint8), np.zeros(1, np.int64), ends)

@@ -7,7 +7,7 @@ import pytest
 
 import jittok
 from jittok.encode import pipeline_encoder
-from jittok.encode.general import fragment_ids
+from jittok.encode.reference_encoder import fragment_ids
 
 MARK = "\u2581"
 ROWS = ["?", MARK, "a", "b", "aa", MARK + "a", "\u0301", "\u0323", "\u1ea1", "\u00e1", "a\u0301", "\u00e9", " "]
@@ -48,7 +48,7 @@ def file_of(steps, cuts):
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_long_odd_texts_have_the_ids_of_the_plain_reference(way, monkeypatch):
-    monkeypatch.setattr(pipeline_encoder, "LONG", 1)
+    monkeypatch.setattr(pipeline_encoder, "LONG_TEXT", 1)
     tok = jittok.load(file_of(*way))
     assert tok.runs == "kernels"
     r, asked = random.Random(3), []

@@ -10,8 +10,8 @@ from drawn_files import SPLITS, byte_level_json, drawn_text
 from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
-from jittok._raw import one_text
-from jittok.encode import quick
+from jittok._raw import encode_builtin
+from jittok.encode import short_text
 
 FILES = Path(__file__).parents[1] / "data" / "files"
 
@@ -19,9 +19,9 @@ FILES = Path(__file__).parents[1] / "data" / "files"
 @pytest.fixture
 def often(monkeypatch):
     """Builtins are made at once."""
-    if not one_text.may_be_made():
+    if not encode_builtin.may_be_made():
         pytest.skip("no builtin can be made here")
-    monkeypatch.setattr(quick, "FIRST_OFTEN", 1)
+    monkeypatch.setattr(short_text, "CALLS_BEFORE_FIRST_BUILTIN", 1)
 
 
 MARKED = ("cafe\u0301", "e\u0301" * 40, "\u0958", "\u1100\u1161\u11a8", "q\u0323\u0307 q\u0307\u0323")
@@ -56,10 +56,10 @@ def test_what_nfc_changes_is_written_anew_in_the_quick_way(pattern, around):
     for raw in (b"\xff", "e\u0301".encode()[:-1], "e\u0301".encode() + b"\xc3", b"\xed\xa0\x80"):
         assert builtin_of(tok, **rule)(raw) is None
         assert asked(tok, raw, rule) == ordinary(tok, raw, rule)
-    for long in ("e\u0301" * (quick.QUICK // 3), "e\u0301" * quick.QUICK):
+    for long in ("e\u0301" * (short_text.LONGEST_WITH_GIL // 3), "e\u0301" * short_text.LONGEST_WITH_GIL):
         want = ordinary(tok, long, rule)
         found = builtin_of(tok, **rule)(long.encode())
-        assert found.tolist() == want if len(long.encode()) <= quick.QUICK else found is None
+        assert found.tolist() == want if len(long.encode()) <= short_text.LONGEST_WITH_GIL else found is None
         assert tok.encode(long, **rule).tolist() == want
 
 
@@ -78,10 +78,10 @@ def unpacked(name, folder):
 @pytest.mark.parametrize("first_often", [1, 1 << 60])
 @pytest.mark.parametrize("name", ["mistral-v1", "rwkv-world", "r50k_base", "spm-test-ja", "syn-bpe-user", *CHAINS])
 def test_other_files_go_the_quick_way_with_the_ids_of_the_ordinary_one(name, first_often, tmp_path, monkeypatch):
-    if not one_text.may_be_made():
+    if not encode_builtin.may_be_made():
         pytest.skip("no builtin can be made here")
-    monkeypatch.setattr(quick, "FIRST_OFTEN", first_often)
-    monkeypatch.setattr(quick, "OFTEN", first_often)
+    monkeypatch.setattr(short_text, "CALLS_BEFORE_FIRST_BUILTIN", first_often)
+    monkeypatch.setattr(short_text, "CALLS_BEFORE_BUILTIN", first_often)
     tok = unpacked(name, tmp_path)
     went = 0
     for number, text in enumerate(texts_of(tok, 15)):
@@ -90,12 +90,16 @@ def test_other_files_go_the_quick_way_with_the_ids_of_the_ordinary_one(name, fir
         assert asked(tok, text, rule) == want, (text, rule)
         encoder, found = tok._rule(rule.get("add_special", False), rule.get("parse_special", False), "strict")
         raw = text if isinstance(text, bytes) else text.encode()
-        ids = quick.encode_quickly(encoder, raw, found) if encoder.quickly(b"a text", found) is not None else None
+        ids = (
+            short_text.try_short_text(encoder, raw, found)
+            if encoder.try_short_text(b"a text", found) is not None
+            else None
+        )
         if ids is not None:
             assert ids.tolist() == want, (text, rule)
             builtin = encoder.builtins[id(found)]
             assert (builtin is None) == (first_often > 1)
-            assert builtin is None or len(raw) > quick.QUICK or builtin(raw).tolist() == want
+            assert builtin is None or len(raw) > short_text.LONGEST_WITH_GIL or builtin(raw).tolist() == want
             went += 1
     assert went > 10 if name != "syn-bpe-user" else went == 0
 

@@ -9,10 +9,10 @@ from small_files import sentencepiece_of
 
 import jittok
 from jittok._jit import JIT, frozen
-from jittok.encode import in_parts
-from jittok.encode.prepare import Texts
+from jittok.encode import windowed_merging
+from jittok.encode.steps import FragmentTexts
 from jittok.fragments import PAD, TEXT
-from jittok.normalize.squeezed import STRANGE, known_characters
+from jittok.normalize.sentencepiece import STRANGE, known_characters
 from jittok.reference.pipeline import Runner
 
 BPE, NORMAL, UNKNOWN, USER, BYTE = 2, 1, 2, 4, 6
@@ -44,9 +44,9 @@ def test_rows_of_strangers_give_the_ids_of_the_reference(squeeze, user, monkeypa
     texts = ["".join(draw.choices(UNITS, k=draw.randrange(24))) for _ in range(1500 if JIT else 60)]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
-    monkeypatch.setattr(in_parts, "LONG", 4)
+    monkeypatch.setattr(windowed_merging, "LONG_TEXT", 4)
     for part in (1, 7):
-        monkeypatch.setattr(in_parts, "PART", part)
+        monkeypatch.setattr(windowed_merging, "PART_BYTES", part)
         assert tok.encode_batch(texts[::3], threads=1).to_list() == wanted[::3]
 
 
@@ -59,7 +59,7 @@ def test_a_row_of_strangers_becomes_one_byte_and_what_tokens_know_stays():
     starts, stops, tokens = (frozen(each, each.dtype.type) for each in places)
     with tok._encoder.workspace() as workspace:
         made = tok._encoder.steps.normalize[0](
-            workspace, Texts(np.frombuffer(raw + bytes(PAD), np.uint8), starts, stops, tokens)
+            workspace, FragmentTexts(np.frombuffer(raw + bytes(PAD), np.uint8), starts, stops, tokens)
         )
     stranger = chr(table_of(tok).stranger)
     wanted = f" a {stranger}😀🙂{stranger}я{stranger}b {stranger}"

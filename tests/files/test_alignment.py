@@ -13,7 +13,7 @@ from recorded_files import HERE
 import jittok
 from jittok._jit import JIT
 from jittok.align import files as align_files
-from jittok.align import spelled, windows
+from jittok.align import spelled_tokens, windows
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline.documents import aligned
@@ -134,7 +134,7 @@ def test_spans_of_recorded_texts_are_those_of_the_plain_way(recorded, name, monk
 
 
 def test_a_long_text_that_its_tokens_spell_is_compared_in_parts(monkeypatch):
-    monkeypatch.setattr(spelled, "AT_ONCE", 7)
+    monkeypatch.setattr(spelled_tokens, "IDS_PER_STEP", 7)
     steps = [{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]
     vocab = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"▁": 256, "a": 257, "▁a": 258, "?": 259}
     model = {"type": "BPE", "vocab": vocab, "merges": ["▁ a"], "unk_token": "?", "byte_fallback": True}
@@ -154,7 +154,7 @@ def test_what_a_template_puts_around_a_text_that_its_tokens_spell_stands_at_its_
     template["pair"] = [*template["single"], {"Sequence": {"id": "B", "type_id": 1}}]
     model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}
     tok = runner(pre_tokenizer=stage, model=model, post_processor=template)
-    assert spelled.spelling_of(tok.vocab) is not None
+    assert spelled_tokens.spelling_of(tok.vocab) is not None
     found = tok.align("aba", add_special=True)
     assert found.ids.tolist() == [1, 0, 1, 0, 1]
     assert found.spans.tolist() == [[0, 0], [0, 1], [1, 2], [2, 3], [3, 3]]
@@ -164,11 +164,11 @@ def both_ways(tok, text, monkeypatch, window=200, **rules):
     """Spans by windows of so many bytes and by the whole text; how many documents the plain way has seen as a whole."""
     whole = []
     with monkeypatch.context() as patch:
-        patch.setattr(windows, "WINDOW", window)
+        patch.setattr(windows, "FIRST_WINDOW_BYTES", window)
         patch.setattr(align_files, "spelled_spans", lambda *_: False)
         patch.setattr(align_files, "aligned", lambda *args: whole.append(args) or aligned(*args))
         found = tok.align(text, **rules).spans.tolist()
-        patch.setattr(windows, "WINDOW", 1 << 30)
+        patch.setattr(windows, "FIRST_WINDOW_BYTES", 1 << 30)
         assert tok.align(text, **rules).spans.tolist() == found, text
     return len(whole) - 1
 

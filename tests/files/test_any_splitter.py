@@ -13,7 +13,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.files import read_pipeline
 from jittok.pipeline.steps import REMOVED, Cut, Pattern
-from jittok.pretokenize.marking import chain_of
+from jittok.pretokenize.stage_chain import chain_of
 from jittok.reference.pipeline import Runner
 
 FILES, TEXTS = (12, 30) if JIT else (2, 8)

@@ -14,11 +14,11 @@ from jittok import _jit, loading
 from jittok.errors import MalformedVocab
 from jittok.files import hf_merges
 from jittok.files.hf_models import read_vocabulary
-from jittok.files.places import Node
+from jittok.files.json_nodes import Node
 from jittok.pipeline.patterns import explicit
 from jittok.pipeline.pipeline import packed, packed_texts
 from jittok.pipeline.steps import CRATE, ONIG
-from jittok.pretokenize import files
+from jittok.pretokenize import file_splitters
 from jittok.pretokenize.automaton import _without_escapes, sre_parse
 
 PARTS = ["a", "b", "é", "ab", "\u2581", "\0", "", "#version"]
@@ -69,7 +69,7 @@ def test_the_merge_that_is_wrong_is_named(merges):
 
 
 def test_all_engines_read_the_patterns_of_fast_splitters_alike():
-    forms, by_classes = files._forms(), files._explicit_forms()
+    forms, by_classes = file_splitters._forms(), file_splitters._explicit_forms()
     assert len(forms) == len(by_classes)
     for text, family in forms.items():
         assert {explicit(text, engine) for engine in (ONIG, CRATE)} == {explicit(text)}

@@ -9,7 +9,7 @@ import pytest
 from charsmap import build_charsmap
 
 import jittok
-from jittok.encode.prepare import by_python, normalizer
+from jittok.encode.steps import by_python, normalizer
 from jittok.files import read_pipeline
 
 TEXT = (Path(__file__).parents[2] / "docs" / "files.md").read_text("utf-8")

@@ -9,7 +9,7 @@ from jittok._jit import JIT, U8, OutI32, frozen, kernel
 from jittok._raw import PAD, window
 from jittok.pipeline.known_patterns import GREEDY_CL100K, O200K
 from jittok.pipeline.steps import ISOLATED, Cut, Pattern
-from jittok.pretokenize.files import family_of, splitter_of_stages
+from jittok.pretokenize.file_splitters import family_of, splitter_of_stages
 from jittok.pretokenize.splitters.blocks import CharacterClasses, open_classes
 from jittok.pretokenize.splitters.general import (
     Splitter,

@@ -10,8 +10,8 @@ from small_files import sentencepiece_of
 
 import jittok
 from jittok._jit import JIT
-from jittok.decode import general, joined
-from jittok.decode.joined import joined_decoder
+from jittok.decode import piece_decoder, reference_decoder
+from jittok.decode.piece_decoder import make_piece_decoder
 from jittok.files import read_pipeline
 from jittok.reference.pipeline import runner
 
@@ -79,7 +79,7 @@ def asked(content, rows):
     """Rows by pieces, together, one by one and some ids at a time, are those of the reference."""
     pipeline = read_pipeline(content)
     run = runner(pipeline)
-    made = joined_decoder(pipeline, run)
+    made = make_piece_decoder(pipeline, run)
     ids, offsets = np.array([*chain.from_iterable(rows)], np.int32), np.cumsum([0, *map(len, rows)])
     for skip in (False, True):
         wanted = [run.decode(row, skip_special=skip) for row in rows]
@@ -124,8 +124,8 @@ def test_pieces_of_sentencepiece_give_the_text_of_the_reference(prefix, squeeze)
 def test_decoders_that_see_several_tokens_have_no_pieces(steps, monkeypatch):
     content = file_of(steps)
     pipeline = read_pipeline(content)
-    assert joined_decoder(pipeline, runner(pipeline)) is None
-    monkeypatch.setattr("jittok.tokenizer.decoding.AT_ONCE", 4)  # then some ids at a time
+    assert make_piece_decoder(pipeline, runner(pipeline)) is None
+    monkeypatch.setattr("jittok.tokenizer.decoding.IDS_PER_SLICE", 4)  # then some ids at a time
     tok = jittok.load(content, cache=False)
     for row in rows_of(len(TOKENS) + len(RAW), random.Random(8))[:40]:
         assert tok.decode(np.array(row * 3, np.int32)) == runner(pipeline).decode(row * 3).decode()
@@ -134,7 +134,7 @@ def test_decoders_that_see_several_tokens_have_no_pieces(steps, monkeypatch):
 def test_a_text_that_is_a_byte_only_at_the_beginning_has_no_piece():
     steps = [METASPACE, FALLBACK, FUSE]
     pipeline = read_pipeline(file_of(steps).replace(b"n't", "<0x4▁1>".encode("ascii", "backslashreplace")))
-    assert joined_decoder(pipeline, runner(pipeline)) is None
+    assert make_piece_decoder(pipeline, runner(pipeline)) is None
     assert runner(pipeline).decode([TOKENS.index("n't")]) == b"A"
 
 
@@ -142,7 +142,7 @@ def test_a_text_that_is_a_byte_only_at_the_beginning_has_no_piece():
 def test_a_tokenizer_decodes_the_same_before_and_after_it_has_pieces(steps, monkeypatch):
     content, rows = file_of(steps), rows_of(len(TOKENS), random.Random(7))
     wanted = jittok.load(content, cache=False).decode_batch(rows[:20])
-    monkeypatch.setattr(general, "WORTH_PIECES", 0)
+    monkeypatch.setattr(reference_decoder, "WORTH_PIECES", 0)
     tok = jittok.load(content, cache=False)
     assert tok.decode_batch(rows[:20]) == wanted == [tok.decode(row) for row in rows[:20]]
     with pytest.raises(jittok.InvalidToken):
@@ -153,7 +153,7 @@ def test_a_tokenizer_decodes_the_same_before_and_after_it_has_pieces(steps, monk
 def test_a_file_cannot_make_pieces_of_any_size():
     long = {"type": "Replace", "pattern": {"String": "a"}, "content": "b" * (1 << 18)}
     pipeline = read_pipeline(file_of([long]))
-    assert joined_decoder(pipeline, runner(pipeline)) is None
+    assert make_piece_decoder(pipeline, runner(pipeline)) is None
     tok = jittok.load(file_of([long]), cache=False)
     rows = [[TOKENS.index("a")], [TOKENS.index(".")] * 20_000]
     assert [len(text) for text in tok.decode_batch(rows)] == [1 << 18, 20_000]
@@ -166,10 +166,10 @@ def test_pieces_are_there_as_long_as_all_of_them_together_fit(monkeypatch):
     longer = pieces._replace(decode=(step._replace(unknown="\u00e9" * 99),))
     for pipeline, factor, more in ((replaced, 5, 0), (pieces, 1, len(step.unknown.encode())), (longer, 1, 198)):
         size = factor * (pipeline.token_bytes.size + len(pipeline)) + more
-        monkeypatch.setattr(joined, "LENGTH", size)
-        assert joined._fits(pipeline)
-        monkeypatch.setattr(joined, "LENGTH", size - 1)
-        assert not joined._fits(pipeline)
+        monkeypatch.setattr(piece_decoder, "LENGTH", size)
+        assert piece_decoder._fits(pipeline)
+        monkeypatch.setattr(piece_decoder, "LENGTH", size - 1)
+        assert not piece_decoder._fits(pipeline)
 
 
 def test_the_number_of_a_byte_may_have_a_sign(monkeypatch):
@@ -179,8 +179,8 @@ def test_the_number_of_a_byte_may_have_a_sign(monkeypatch):
         "version": "1.0", "added_tokens": [], "decoder": decoder,
         "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "a"},
     })  # fmt: skip
-    for worth in (general.WORTH_PIECES, 0):
-        monkeypatch.setattr(general, "WORTH_PIECES", worth)
+    for worth in (reference_decoder.WORTH_PIECES, 0):
+        monkeypatch.setattr(reference_decoder, "WORTH_PIECES", worth)
         assert jittok.load(content.encode(), cache=False).decode([0, 1, 3, 4, 2, 5]) == "a\né<0x-0><0x++>"
     library = pytest.importorskip("tokenizers").Tokenizer.from_str(content)
     assert library.decode([0, 1, 3, 4, 2, 5]) == "a\né<0x-0><0x++>"
@@ -192,15 +192,15 @@ def test_ids_that_change_after_they_were_checked_are_not_read_again(steps, monke
     before = np.arange(20, dtype=np.int32)
     ids = before.copy()
     rows = jittok.TokenArray(ids, [0, ids.size])
-    wanted, check = tok.decode(ids), general.GeneralDecoder._checked
-    monkeypatch.setattr(general, "WORTH_PIECES", 0)
+    wanted, check = tok.decode(ids), reference_decoder.ReferenceDecoder._checked
+    monkeypatch.setattr(reference_decoder, "WORTH_PIECES", 0)
 
     def checked(self, given):
         found = check(self, given)
         ids[::2], ids[1::2] = -5, 2**31 - 1
         return found
 
-    monkeypatch.setattr(general.GeneralDecoder, "_checked", checked)
+    monkeypatch.setattr(reference_decoder.ReferenceDecoder, "_checked", checked)
     for decode in (lambda: tok.decode(ids), lambda: tok.decode_batch(rows)[0]):
         ids[:] = before
         assert decode() == wanted

@@ -12,10 +12,10 @@ import jittok
 from jittok._jit import JIT, U8, frozen, kernel
 from jittok._raw import composed_mask, composing_leads, window
 from jittok.files import read_pipeline
-from jittok.normalize.composed import NotUtf8, changed_fragments, nfc_tables
-from jittok.normalize.quick import ALIKE, COMPOSES, LEADS, known_by_lead, settled_mask
+from jittok.normalize.nfc_fragments import NotUtf8, changed_fragments, nfc_tables
+from jittok.normalize.quick_check import COMPOSES, COMPOSES_MASK, LEADS, known_by_lead, settled_mask
 from jittok.reference.pipeline import Runner
-from jittok.structures.valid import VALID, first_malformed
+from jittok.structures.utf8_check import VALID, first_malformed
 from jittok.unicode.libraries import characters, normal_form
 from jittok.unicode.nfc import class_table, composing_pairs, decompositions, seconds
 from jittok.unicode.tables import CHARACTER_OF_BYTE
@@ -195,7 +195,7 @@ def test_only_signs_that_end_alike_compose_with_an_indic_aa():
         if 0x900 <= b < 0xD80 and chr(b).encode()[2] == 0xBE
     ]  # fmt: skip
     assert len(signs) == 6
-    assert all(sign[2] & ALIKE == COMPOSES for sign in signs)
+    assert all(sign[2] & COMPOSES_MASK == COMPOSES for sign in signs)
 
 
 INDIC = "हिन्दी में लिखा ", "தமிழ் மொழியில் பாடல் ", "বাংলা ভাষায় লেখা ", "తెలుగు పాఠాలు రాయ ", "ಕನ್ನಡ ಭಾಷೆ ", "മലയാളം പാഠം "

@@ -13,8 +13,8 @@ from jittok.pipeline.known_patterns import GPT2, GREEDY_CL100K, GREEDY_R50K, O20
 from jittok.pipeline.patterns import compiled, explicit
 from jittok.pipeline.steps import Pattern
 from jittok.pretokenize.automaton import compile_pattern
-from jittok.pretokenize.linear import is_linear
-from jittok.pretokenize.matching import Matching
+from jittok.pretokenize.linear_time import is_linear
+from jittok.pretokenize.matcher import Matcher
 
 FAST = [
     GPT2, O200K, GREEDY_R50K, GREEDY_CL100K, *SPLITS, r"a+b?|c", r"\s*[\r\n]+|\s+(?!\S)|\s+", r"a+b+c|a+|b+",
@@ -72,7 +72,7 @@ PARTS = ("a", "ab", " ", "\n", " \n", "<", "a<", "aab", "b")
 @pytest.mark.parametrize("pattern", KNOWN)
 def test_slow_patterns_are_found_by_what_reads_no_state_twice_at_a_place(pattern):
     found, written, draw = compiled(Pattern(pattern)), explicit(pattern), random.Random(3)
-    assert isinstance(found, Matching)
+    assert isinstance(found, Matcher)
     for _ in range(60):
         text = "".join(
             draw.choice(["a", "a", "b", "c", " ", "\n", "<", ">", "x", "1", "="]) for _ in range(draw.randrange(9))

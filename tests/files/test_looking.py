@@ -14,9 +14,9 @@ import regex
 import jittok
 from jittok.pipeline.patterns import PatternError, check_pattern, compiled, explicit
 from jittok.pipeline.steps import BEHAVIORS, CRATE, ONIG, Cut, Pattern
-from jittok.pretokenize import looking
-from jittok.pretokenize.files import crosses
-from jittok.pretokenize.matching import Matching
+from jittok.pretokenize import lookaround
+from jittok.pretokenize.file_splitters import crosses
+from jittok.pretokenize.matcher import Matcher
 from jittok.pretokenize.records import pre_types
 from jittok.reference.pipeline.normalize import Piece
 from jittok.reference.pipeline.split import splitter
@@ -44,7 +44,7 @@ def test_words_are_those_that_tokenizers_was_recorded_to_cut():
 @pytest.mark.parametrize("pattern", LOOKING)
 def test_what_looks_around_is_found_as_an_engine_that_goes_back_finds_it(pattern):
     found, other, draw = compiled(Pattern(pattern)), regex.compile(explicit(pattern), regex.V0), random.Random(4)
-    assert isinstance(found, Matching)
+    assert isinstance(found, Matcher)
     for _ in range(150):
         text = "".join(draw.choices(CHARACTERS, k=draw.randrange(14)))
         assert [m.span() for m in found.finditer(text)] == [m.span() for m in other.finditer(text)], text
@@ -53,8 +53,8 @@ def test_what_looks_around_is_found_as_an_engine_that_goes_back_finds_it(pattern
 @pytest.mark.parametrize("pattern", [*LOOKING, r"(?=(\d{3})+(?!\d))", r"(?:\p{L}\p{M}*)+", r"(?:a+b?)+c|.", r"\B"])
 def test_no_text_makes_the_search_slower_than_linear(pattern):
     found = compiled(Pattern(pattern))
-    assert isinstance(found, Matching | regex.Pattern)
-    if isinstance(found, Matching):  # the passes of look-arounds take a step a place, as they are written
+    assert isinstance(found, Matcher | regex.Pattern)
+    if isinstance(found, Matcher):  # the passes of look-arounds take a step a place, as they are written
         for part in ("a", "1", "ab", " ", "a\u0301"):
             text = part * 1500 + "?"
             found._rows = rows = [Counted(row) for row in found._rows]
@@ -104,7 +104,7 @@ def test_tokens_cannot_make_the_search_for_white_space_behind_a_line_slow():
 
 def test_all_that_no_match_has_stays_where_matches_are_replaced() -> None:
     for text in ("abab a", "b", "", "a", "xbb"):
-        assert Matching("b+").sub(lambda match: f"<{match.span()}>", text) == regex.sub(
+        assert Matcher("b+").sub(lambda match: f"<{match.span()}>", text) == regex.sub(
             "b+", lambda match: f"<{match.span()}>", text
         )
 
@@ -197,8 +197,8 @@ def test_white_space_that_ends_a_text_is_one_word_of_cl100k():
 
 def test_steps_of_a_look_around_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     def marked(most: int) -> tuple[list[int], int]:
-        monkeypatch.setattr(looking, "MOST_KNOWN", most)
-        (found,) = looking.looking(r"a(?=[ab]*c[abc]*d)", 128, 4096).looks
+        monkeypatch.setattr(lookaround, "MOST_KNOWN", most)
+        (found,) = lookaround.lookaround_pattern(r"a(?=[ab]*c[abc]*d)", 128, 4096).looks
         draw, end = random.Random(3), len(found.rows) - 1
         symbols, bits = array("i", [*draw.choices(range(end), k=400), end]), array("i", [0] * 401)
         found.mark(symbols, bits)

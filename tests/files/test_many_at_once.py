@@ -7,7 +7,7 @@ import pytest
 import regex
 
 from jittok.files.numbers import all_as_read, as_read
-from jittok.models.ugm.files.normalizers import _images, _Read
+from jittok.models.ugm.files.normalizer_tables import _images, _NormalizerParts
 from jittok.pipeline.steps import Compose, Map, Pattern, Replace
 from jittok.unicode.libraries import mapping, member_flags, normal_form
 
@@ -68,7 +68,7 @@ def done(step, text):
     ],
 )
 def test_each_character_becomes_what_the_steps_make_of_it(steps):
-    found, _ = _images(_Read([], None, list(steps), True, False))
+    found, _ = _images(_NormalizerParts([], None, list(steps), True, False))
     draw = random.Random(9)
     points = {
         *range(0x700),

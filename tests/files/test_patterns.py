@@ -9,8 +9,8 @@ import regex
 from jittok.pipeline.patterns import PatternError, _read, compiled, explicit, is_possessive
 from jittok.pipeline.steps import CRATE, ISOLATED, ONIG, REMOVED, Cut, Pattern
 from jittok.pretokenize.automaton import compile_pattern
-from jittok.pretokenize.files import covers, family_of, splitter_of_stages
-from jittok.pretokenize.matching import automaton_of
+from jittok.pretokenize.file_splitters import covers, family_of, splitter_of_stages
+from jittok.pretokenize.matcher import automaton_of
 from jittok.unicode.libraries import mapping, normal_form
 
 

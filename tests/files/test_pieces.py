@@ -11,9 +11,9 @@ from small_files import sentencepiece, sentencepiece_of
 
 import jittok
 from jittok._jit import JIT
-from jittok.encode import in_parts
+from jittok.encode import windowed_merging
 from jittok.files import read_pipeline
-from jittok.models.spm.unused import halves, parts_of
+from jittok.models.spm.unused_pieces import halves, parts_of
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline import sentencepiece as plain_pieces
 from jittok.safe_cuts.cuts import CLASSES, LETTER, OTHER
@@ -142,9 +142,9 @@ def test_pieces_that_are_not_used_are_what_they_are_merged_of(fallback, users, m
     texts = ["".join(draw.choices("abcé x", k=draw.randrange(60 if JIT else 20))) for _ in range(60 if JIT else 6)]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
-    monkeypatch.setattr(in_parts, "LONG", 8)
-    monkeypatch.setattr(in_parts, "PART", 16)
-    monkeypatch.setattr(in_parts, "AGAIN", 3)
+    monkeypatch.setattr(windowed_merging, "LONG_TEXT", 8)
+    monkeypatch.setattr(windowed_merging, "PART_BYTES", 16)
+    monkeypatch.setattr(windowed_merging, "OVERLAP_TOKENS", 3)
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
@@ -380,9 +380,9 @@ def test_stretches_of_a_text_have_the_ids_of_the_whole(kind, fallback, monkeypat
         plain = Runner(read_pipeline(sentencepiece_of(kind, rows, fallback, bool(seed & 1), bool(seed & 2))))
         for _ in range(40 if JIT else 10):
             text = "".join(draw.choices(PARTS, k=draw.randrange(40)))
-            monkeypatch.setattr(plain_pieces, "STRETCH", 1 << 30)
+            monkeypatch.setattr(plain_pieces, "CHUNK_CHARACTERS", 1 << 30)
             whole = plain.encode(text)
-            monkeypatch.setattr(plain_pieces, "STRETCH", 1)
+            monkeypatch.setattr(plain_pieces, "CHUNK_CHARACTERS", 1)
             assert plain.encode(text) == whole, text
             cut += len(list(plain.sentencepiece._stretches(plain.sentencepiece.normalize(text)))) > 1
     assert cut > 20

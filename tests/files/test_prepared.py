@@ -14,7 +14,7 @@ from drawn_unigram import LETTERS, MAP, drawn_unigram, drawn_words
 
 import jittok
 from jittok._jit import JIT
-from jittok.encode import prepare
+from jittok.encode import steps as prepare
 from jittok.files import read_pipeline
 from jittok.pipeline import steps
 from jittok.reference.pipeline import Runner

@@ -25,7 +25,7 @@ words = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 layouts = st.sampled_from([{}, {"indent": 1}, {"separators": (",", ":")}, {"indent": "\t"}])
 
 
-def rows_of(found: scan.Texts) -> list[str]:
+def rows_of(found: scan.ScannedTexts) -> list[str]:
     blob, ends = found.data.tobytes(), found.offsets.tolist()
     return [blob[i:j].decode() for i, j in pairwise(ends)]
 
@@ -128,7 +128,7 @@ def test_a_file_says_the_same_by_kernels_as_by_the_library(kind, monkeypatch):
     whole, draw = small_files.FILES[kind](), random.Random(7)
     files = [*mutations(whole, 25, draw.randrange(99)), *changed_values(whole, 25, draw.randrange(99)), whole]
     expected = [read(content) for content in files]
-    monkeypatch.setattr(scan, "LEAST", 0)
+    monkeypatch.setattr(scan, "LEAST_BYTES", 0)
     monkeypatch.setattr(scan, "JIT", True)
     assert scan.worth_it(whole)
     assert jittok.files.contents.parse_around("f", whole) is not None

@@ -30,16 +30,16 @@ def said(content: bytes) -> str:
 
 
 def both_ways(content: bytes, monkeypatch) -> str:
-    monkeypatch.setattr(scan_pieces, "LEAST", 1 << 40)
+    monkeypatch.setattr(scan_pieces, "LEAST_BYTES", 1 << 40)
     alone = said(content)
-    monkeypatch.setattr(scan_pieces, "LEAST", 0)
+    monkeypatch.setattr(scan_pieces, "LEAST_BYTES", 0)
     monkeypatch.setattr(scan_pieces, "JIT", True)
     assert said(content) == alone
     return alone
 
 
 def test_all_pieces_of_a_model_are_read_at_once(monkeypatch):
-    monkeypatch.setattr(scan_pieces, "LEAST", 0)
+    monkeypatch.setattr(scan_pieces, "LEAST_BYTES", 0)
     monkeypatch.setattr(scan_pieces, "JIT", True)
     found = scan_pieces.first_pieces(MODEL)
     assert MODEL[found.stop] >> 3 == 2  # the trainer's field comes after all pieces

@@ -9,8 +9,8 @@ from drawn_splitters import MODELS, drawn_model
 
 import jittok
 from jittok._jit import JIT
-from jittok.cli.step_words import in_words
-from jittok.encode.preparation import raw_marking
+from jittok.cli.step_descriptions import in_words
+from jittok.encode.plan import raw_marking
 from jittok.files import read_pipeline
 from jittok.pipeline.steps import CutScripts
 from jittok.pretokenize.automaton import compile_pattern

@@ -9,8 +9,8 @@ from drawn_unigram import drawn_model, drawn_unigram, drawn_words
 import jittok
 from jittok._jit import JIT, U8, OutI32, frozen, kernel
 from jittok._raw import window
-from jittok.models.ugm.files import paths
-from jittok.models.ugm.files.matches import AT, DEPTH, MASK, NODE, PLACES, ROOM, TOKENS, find_tokens
+from jittok.models.ugm.files import lattice
+from jittok.models.ugm.files.token_matches import AT, BUFFER_SIZE, DEPTH, MASK, NODE, OFFSETS, TOKENS, find_tokens
 from jittok.pipeline.pipeline import packed
 from jittok.structures.double_array import BASE, FREE, PARENT, ROOT, UNIT, VALUE, DoubleArray, build_double_array
 
@@ -45,11 +45,11 @@ def test_walks_in_turns_find_what_each_finds_alone(seed):
     trie = build_double_array(*packed(sorted(keys)), np.arange(len(keys), dtype=np.int32))
     raw = ("".join(draw.choices("abé ", k=40)) + "a" * 40).encode()
     size, units = len(raw), trie.units.tolist()
-    text, found = frozen(np.frombuffer(raw + b"a" * DEPTH, np.uint8), np.uint8), np.empty(ROOM, np.int32)
+    text, found = frozen(np.frombuffer(raw + b"a" * DEPTH, np.uint8), np.uint8), np.empty(BUFFER_SIZE, np.int32)
     p = 0
     while p < size:
         count = found_tokens(trie, text, p, size, size, found)
-        assert 0 < count <= PLACES
+        assert 0 < count <= OFFSETS
         for k in range(count):
             assert found[AT + k] == p
             tokens, node = walked(units, text.tolist(), p)
@@ -67,11 +67,11 @@ def test_a_large_trie_changes_no_id(kind, seed):
     content = KINDS[kind](draw)
     tok, large = (jittok.load(content, cache=False) for _ in range(2))
     arrays = large._encoder.arrays
-    more = np.tile(np.array(UNUSED, np.int32), paths.LARGE // UNIT)
+    more = np.tile(np.array(UNUSED, np.int32), lattice.OUT_OF_CACHE // UNIT)
     trie = DoubleArray(frozen(np.append(arrays.trie.units, more), np.int32))
     large._encoder.arrays = arrays._replace(trie=trie)
     texts = [drawn_words(draw) for _ in range(200 if JIT else 6)]
     if JIT:
         texts += ["".join(drawn_words(draw) for _ in range(400)), " ".join("ab" * 900 for _ in range(20)), "☃" * 9000]
-    assert trie.units.size > paths.LARGE
+    assert trie.units.size > lattice.OUT_OF_CACHE
     assert large.encode_batch(texts, threads=1).to_list() == tok.encode_batch(texts, threads=1).to_list()

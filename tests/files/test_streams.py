@@ -6,7 +6,7 @@ import pytest
 from recorded_files import HERE
 
 import jittok
-from jittok.decode.file_steps import Part, finished, stream_step, through
+from jittok.decode.decoder_steps import TextPart, finished, stream_step, through
 from jittok.pipeline import steps
 from jittok.reference.pipeline.decode import decoder
 
@@ -34,7 +34,7 @@ def test_any_decoders_in_a_row_give_the_same_text(seed):
         for step in row:
             wanted = decoder(step)(wanted)
         chain = [stream_step(step) for step in row]
-        found = [part for text in texts for part in through(chain, [Part(text)])] + [*finished(chain)]
+        found = [part for text in texts for part in through(chain, [TextPart(text)])] + [*finished(chain)]
         assert "".join(part.text for part in found) == "".join(wanted), (row, texts)
 
 
@@ -50,7 +50,7 @@ def test_a_stream_gives_what_all_ids_give(recorded, name):
             ids = draw.choices(special, k=draw.randrange(2)) + ids + draw.choices(special, k=draw.randrange(2))
         rules = {"remove_special": draw.random() < 0.5, "unparse_special": draw.random() < 0.5}
         stream = tok.stream_decoder(**rules)
-        for _ in range(2):  # it is as new after `finish`
+        for _ in range(2):  # it is as new after `flush`
             parts = [stream.push(token) for token in ids]
             assert "".join(parts) + stream.finish() == tok.decode(ids, **rules), (ids, rules)
 
@@ -86,7 +86,7 @@ def test_rows_that_are_decoded_in_parts_give_the_same_text(recorded, monkeypatch
     rows += [tok.encode("中文 é 😀 naïve", add_special=True).tolist()]
     rules = {"remove_special": around, "skip_special": around}
     whole = [tok.decode_bytes(row, **rules) for row in rows]
-    monkeypatch.setattr("jittok.decode.general.AT_ONCE", 7)
+    monkeypatch.setattr("jittok.decode.reference_decoder.IDS_PER_STEP", 7)
     assert [tok.decode_bytes(row, **rules) for row in rows] == whole
     with pytest.raises(jittok.InvalidToken, match=str(len(tok))):
         tok.decode([1] * 9 + [len(tok)])

@@ -50,7 +50,7 @@ def plain(tok, ids, skip):
 
 @pytest.fixture(params=[1 << 14, 0], ids=["reference", "kernel"])
 def way(request, monkeypatch):
-    monkeypatch.setattr("jittok.decode.general.WORTH_PIECES", request.param or -1)
+    monkeypatch.setattr("jittok.decode.reference_decoder.WORTH_PIECES", request.param or -1)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_the_text_of_any_ids_is_the_library_s(tmp_path, monkeypatch):
     rows = [draw.choices([0, 1, 2, 4, E2, X82, XAC, A, A + 1], k=draw.randrange(40)) for _ in range(150)]
     own = {skip: [plain(tok, row, skip) for row in rows] for skip in (True, False)}
     for at_once in (1 << 14, 5):
-        monkeypatch.setattr("jittok.decode.general.AT_ONCE", at_once)
-        monkeypatch.setattr("jittok.tokenizer.decoding.AT_ONCE", at_once)
+        monkeypatch.setattr("jittok.decode.reference_decoder.IDS_PER_STEP", at_once)
+        monkeypatch.setattr("jittok.tokenizer.decoding.IDS_PER_SLICE", at_once)
         for skip, texts in own.items():
             assert tok.decode_batch(rows, skip_special=skip) == texts
             assert [tok.decode(row, skip_special=skip) for row in rows] == texts

@@ -115,8 +115,8 @@ def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(mon
 def test_a_word_with_an_unknown_character_needs_no_order_of_its_marks(monkeypatch):
     content = with_marks("\u1baa\U00011446")
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
-    asked, odd_ids = [], tok._encoder.odd_ids
-    monkeypatch.setattr(tok._encoder, "odd_ids", lambda text: asked.append(text) or odd_ids(text))
+    asked, odd_ids = [], tok._encoder.ids_by_python
+    monkeypatch.setattr(tok._encoder, "ids_by_python", lambda text: asked.append(text) or odd_ids(text))
     unknown = ["\u1baa\U00011446\ud7fb", "\ud7fb\u1baa\U00011446", "a\u1baa\U00011446" + "a" * 300, "\U0001d165" * 9]
     for texts, some in ((unknown, False), ([*unknown, "\U0001d165. \u1baa\U00011446\u1baa"], True)):
         long = [" ".join(texts), *texts, ".".join(texts) + "a", "".join(texts)]

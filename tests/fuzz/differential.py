@@ -24,9 +24,9 @@ from vocabs import random_vocab
 
 from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
-from jittok.encode.rule import Rule
+from jittok.encode.options import EncodeOptions
 from jittok.errors import EncodingFailed, JittokError
-from jittok.piece_cache.tables import PieceCache, make_cache
+from jittok.pretoken_cache.tables import PretokenCache, make_cache
 from jittok.reference.tokenize import tokenize
 from jittok.vocab import Vocab, bundled_vocab, read_vocab
 from jittok.vocab.keys import pre_names
@@ -78,11 +78,11 @@ class Pair:
         """The same with nothing seen."""
         return Pair(self.vocab, self.kept.arrays)
 
-    def rule(self, add: bool, parse: bool) -> Rule:
+    def rule(self, add: bool, parse: bool) -> EncodeOptions:
         """Characters that cannot be encoded are replaced, so that one text does not end a batch."""
         return self.kept.rule(add, parse, True)
 
-    def without(self, text: bytes, rule: Rule) -> list[int]:
+    def without(self, text: bytes, rule: EncodeOptions) -> list[int]:
         """Ids by kernels that have seen nothing."""
         for workspace in self.wiped._workspaces:
             for cache in _caches(workspace.scratch):
@@ -92,7 +92,7 @@ class Pair:
                     array[first.size :] = 0
         return self.wiped.one(text, rule).tolist()  # type: ignore[no-any-return]
 
-    def different(self, texts: list[bytes], rule: Rule) -> list[int]:
+    def different(self, texts: list[bytes], rule: EncodeOptions) -> list[int]:
         """Which of a batch's texts got other ids, or another failure, than by kernels that had seen nothing."""
         places, wrong = list(range(len(texts))), []
         while True:
@@ -110,16 +110,18 @@ class Pair:
         return sorted(wrong)
 
 
-def _caches(work: Any) -> Iterator[PieceCache]:
+def _caches(work: Any) -> Iterator[PretokenCache]:
     """The piece caches inside a model's scratch."""
-    if isinstance(work, PieceCache):
+    if isinstance(work, PretokenCache):
         yield work
     elif isinstance(work, tuple):
         for field in work:
             yield from _caches(field)
 
 
-def shortest(pair: Pair, batches: list[tuple[list[bytes], Rule]], text: bytes, rule: Rule) -> tuple[list[bytes], bytes]:
+def shortest(
+    pair: Pair, batches: list[tuple[list[bytes], EncodeOptions]], text: bytes, rule: EncodeOptions
+) -> tuple[list[bytes], bytes]:
     """The texts that a new cache must have seen, and the text that it then gets wrong; no texts at all when no history
     shows it again."""
 
@@ -195,7 +197,7 @@ class Run:
             Pair(vocab, cache_bytes=self.random.choice([None, None, TINY_CACHE, 1 << 20])),
             Source(number, vocab),
         )
-        seen: list[tuple[list[bytes], Rule]] = []
+        seen: list[tuple[list[bytes], EncodeOptions]] = []
         add_can_fail = isinstance(_or_failure(lambda: pair.rule(True, False)), str)
         for start in range(0, texts, BATCH):
             add, parse = not add_can_fail and self.random.random() < 0.2, self.random.random() < 0.5

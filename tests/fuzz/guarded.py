@@ -35,7 +35,7 @@ class Guarded:
                 raise OSError(ctypes.get_errno(), "mprotect")
         self.bytes = np.frombuffer(self._map, np.uint8)
 
-    def place(self, k: int, text: bytes, at_end: bool) -> tuple[int, int]:
+    def position(self, k: int, text: bytes, at_end: bool) -> tuple[int, int]:
         """Where text number k stands now, in `bytes`: before a page that cannot be read, or after one."""
         page = (2 * k + 1) * PAGE
         start = page + PAGE - len(text) if at_end else page
@@ -46,7 +46,7 @@ class Guarded:
         """A text alone, as a read-only array."""
         if not FAST:
             return frozen(np.frombuffer(text, np.uint8).copy(), np.uint8)
-        start, stop = self.place(0, text, at_end)
+        start, stop = self.position(0, text, at_end)
         found = self.bytes[start:stop].view()
         found.flags.writeable = False
         return found
@@ -55,7 +55,7 @@ class Guarded:
         """All of them: one batch, which goes past the end of its `data` as texts in place do; checked, one by one."""
         if not FAST:
             return [Documents(self.one(text, at_end), _places([0]), _places([len(text)])) for text in texts]
-        places = np.array([self.place(k, text, at_end) for k, text in enumerate(texts)]).reshape(-1, 2) - PAGE
+        places = np.array([self.position(k, text, at_end) for k, text in enumerate(texts)]).reshape(-1, 2) - PAGE
         data = self.bytes[PAGE : PAGE + 1].view()
         data.flags.writeable = False
         return [Documents(data, _places(places[:, 0]), _places(places[:, 1]), (b"",))]

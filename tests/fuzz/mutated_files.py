@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from jittok.decode.general import GeneralDecoder, GeneralFrame
-from jittok.encode.general import GeneralEncoder
+from jittok.decode.reference_decoder import ReferenceDecodeFrame, ReferenceDecoder
+from jittok.encode.reference_encoder import ReferenceEncoder
 from jittok.errors import JittokError
 from jittok.files import read_pipeline
 
@@ -109,11 +109,11 @@ def check(content: bytes, options: dict[str, object]) -> bool:
     assert took < SLOW, f"{took} seconds"
     if pipeline is None:
         return False
-    general = GeneralEncoder(pipeline)
+    general = ReferenceEncoder(pipeline)
     try:
         ids = general.one(TEXT.encode(), general.rule(add_special=True, parse_special=True, replace=False))
         assert ids.size == 0 or ids.min() >= 0
-        GeneralDecoder(pipeline).one(ids, GeneralFrame(False, False))
+        ReferenceDecoder(pipeline).one(ids, ReferenceDecodeFrame(False, False))
     except JittokError:
         pass
     return True

@@ -20,7 +20,7 @@ from mutated_files import TEXT, changed_values, mutations
 
 import jittok
 import jittok.files
-from jittok.encode.general import GeneralEncoder
+from jittok.encode.reference_encoder import ReferenceEncoder
 from jittok.errors import EncodingFailed, MalformedVocab, UnsupportedVocab
 
 SECONDS, MEGABYTES = 1.0, 100
@@ -77,7 +77,7 @@ def check(files: Files, folder: Path, compile_it: bool) -> bool:
     assert grown < MEGABYTES + sum(map(len, files.values())) / 1e6, f"{grown} MB"
     if pipeline is None:
         return False
-    general = GeneralEncoder(pipeline)
+    general = ReferenceEncoder(pipeline)
     rule = general.rule(add_special=True, parse_special=True, replace=False)
     try:
         ids = general.one(TEXT.encode(), rule).tolist()

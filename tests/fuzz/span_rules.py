@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from jittok.pretokenize.definition import pre_type
 from jittok.reference import ugm
 from jittok.reference.detokenize import decode_bytes
-from jittok.reference.mapped import Mapped, mapped
+from jittok.reference.mapped_text import Mapped, mapped
 from jittok.reference.nfc import nfc
-from jittok.reference.per_vocab import per_vocab
 from jittok.reference.special import partition
+from jittok.reference.vocab_tables import per_vocab
 from jittok.reference.wpm import is_dropped
 from jittok.unicode.characters import SPACE_MARK
 from jittok.unicode.tables import ENCODED_BYTE, decode, is_whitespace, nfd

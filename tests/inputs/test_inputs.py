@@ -206,7 +206,7 @@ def test_bytes_objects_are_read_where_they_are() -> None:
 @in_place
 def test_long_lists_of_bytes_objects_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containers, "PART_BYTES", 10)
-    monkeypatch.setattr(containers, "SHORT", 0)
+    monkeypatch.setattr(containers, "SHORT_TEXT_BYTES", 0)
     texts = [b"x" * size for size in (4, 0, 7, 3, 25, 1)]
     parts = list(documents(texts, in_place=True))
     assert len(parts) > 2
@@ -282,7 +282,7 @@ def lies(docs: inputs.Documents) -> list[tuple[int, bytes]]:
 
 @in_place
 def test_str_is_read_where_it_is_if_it_is_ascii_and_encoded_if_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "SHORT", 0)
+    monkeypatch.setattr(containers, "SHORT_TEXT_BYTES", 0)
     texts = [
         "",
         "a",
@@ -318,7 +318,7 @@ def test_a_wrong_layout_of_str_is_told_from_the_right_one() -> None:
 
 @in_place
 def test_without_a_known_layout_of_str_bytes_are_still_read_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "SHORT", 0)
+    monkeypatch.setattr(containers, "SHORT_TEXT_BYTES", 0)
     for known, wanted in ((True, [1, 1]), (False, [0, 1])):
         if not known:
             monkeypatch.setattr(objects, "str_layout", lambda: objects.NO_STR)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._raw import one_text, wide_texts
-from jittok.encode import batch, quick
+from jittok._raw import encode_builtin, wide_texts
+from jittok.encode import batch, short_text
 from jittok.errors import EncodingFailed
 from jittok.inputs import containers, documents, reads_wide
 
@@ -40,7 +40,7 @@ def drawn(rng: random.Random, longest: int) -> Any:
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels read wide texts, also where they would have to be compiled."""
     monkeypatch.setattr(batch, "reads_wide", lambda: True)
-    monkeypatch.setattr(batch, "WIDE", 1)
+    monkeypatch.setattr(batch, "LEAST_WIDE_BYTES", 1)
 
 
 @pytest.mark.usefixtures("wide")
@@ -72,7 +72,7 @@ def test_a_part_with_wide_texts_alone_is_copied() -> None:
 def test_a_lone_surrogate_is_named_behind_the_failures_before_it(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     tok = jittok.bundled("gpt-2")
     monkeypatch.setattr("jittok.encode.stretches.STRETCH_MIN", 500)
-    monkeypatch.setattr("jittok.encode.batch.COPIED", 700)
+    monkeypatch.setattr("jittok.encode.batch.BYTES_PER_COPY", 700)
     texts = ["fine \u20ac words"] * 200
     for bad in (0, 11, 19):
         texts[bad] = "\u20ac \ud800"
@@ -104,13 +104,13 @@ def test_kernels_are_compiled_for_wide_texts_once_there_was_much(monkeypatch: py
 
 
 def test_one_text_of_any_script_goes_the_quick_way_by_its_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not one_text.may_be_made():
+    if not encode_builtin.may_be_made():
         pytest.skip("no builtin can be made here")
     tok = jittok.bundled("bert")
     texts = ["caf\xe9 na\xefve", "\u0441\u043b\u043e\u0432\u043e", "\u4e2d\u6587", "a\U0001f600b"]
     expected = [tok._encoder.one(text.encode(), tok._rule(False, False, "strict")[1]).tolist() for text in texts]
     tok.encode("warm")
-    monkeypatch.setattr(quick, "FIRST_OFTEN", 2)
+    monkeypatch.setattr(short_text, "CALLS_BEFORE_FIRST_BUILTIN", 2)
     monkeypatch.setattr(type(tok._encoder), "one", None)
     for _ in range(3):  # by a frame, then by its builtin
         assert [tok.encode(text).tolist() for text in texts] == expected

@@ -23,7 +23,7 @@ NEEDED = [
     "_raw.wide_texts",
     "decode.pieces",
     "decode.rows",
-    "merging.chain_build",
+    "merging.left_to_right_build",
     "models.rwkv",
     "special.partition",
     "structures.bytes_table",

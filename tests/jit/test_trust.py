@@ -13,7 +13,7 @@ import pytest
 from small_package import environment
 
 import jittok
-from jittok import compiled
+from jittok import vocab_cache
 from jittok._jit import store, trust
 
 pytestmark = pytest.mark.skipif(not trust.BY_DESCRIPTOR, reason="no users or no folders by descriptor")
@@ -232,31 +232,31 @@ print(sorted(compiled))
 
 
 def test_tables_of_another_are_not_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: object) -> None:
-    monkeypatch.setattr(compiled, "cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr(vocab_cache, "cache_dir", lambda: tmp_path / "cache")
     ids = jittok.bundled("gpt-2").encode("a text").tolist()
     (kept,) = (tmp_path / "cache" / "vocabularies").glob("*-encoder.vocab")
     key = kept.name.split("-")[0]
-    assert compiled.recall(key, "encoder") is not None
+    assert vocab_cache.load_arrays(key, "encoder") is not None
     monkeypatch.setattr(trust, "_told", set())
     for path in (kept, kept.parent, kept.parent.parent):
         mode = path.stat().st_mode
         path.chmod(mode | 0o002)
         with caplog.at_level(logging.WARNING):  # type: ignore[attr-defined]
-            assert compiled.recall(key, "encoder") is None
+            assert vocab_cache.load_arrays(key, "encoder") is None
         assert jittok.bundled("gpt-2").encode("a text").tolist() == ids
         path.chmod(mode)
-        assert compiled.recall(key, "encoder") is not None
+        assert vocab_cache.load_arrays(key, "encoder") is not None
     assert caplog.text.count("may be written by others") == 1  # type: ignore[attr-defined]
 
 
 def test_the_cache_is_listed_and_cleared_without_following_links(tmp_path: Path, monkeypatch: object) -> None:
-    monkeypatch.setattr(compiled, "cache_dir", lambda: tmp_path / "cache")  # type: ignore[attr-defined]
+    monkeypatch.setattr(vocab_cache, "cache_dir", lambda: tmp_path / "cache")  # type: ignore[attr-defined]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_bytes(b"kept")
     (tmp_path / "cache" / "vocabularies").mkdir(parents=True)
     (tmp_path / "cache" / "kernels").symlink_to(tmp_path / "mine")
     (tmp_path / "cache" / "vocabularies" / "a.path").symlink_to(tmp_path / "mine" / "letter.txt")
     (tmp_path / "cache" / "vocabularies" / "b.path").symlink_to(tmp_path / "nowhere")
-    assert compiled.clear()[0] == 2
+    assert vocab_cache.clear()[0] == 2
     assert (tmp_path / "mine" / "letter.txt").read_bytes() == b"kept"
     assert store.MAGIC

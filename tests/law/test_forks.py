@@ -27,7 +27,7 @@ PROGRAM = """
 import os, sys, threading, time
 import jittok
 from jittok import locks
-from jittok._jit import kernel, machine, store
+from jittok._jit import kernel, object_code, store
 
 def child_encodes(first=lambda: None, seconds=100):
     "Fork; whether the child can do what is first, encode and decode within its time."
@@ -371,7 +371,7 @@ def test_a_fork_amid_reading_a_table_of_characters_leaves_a_child_that_reads_oth
 def test_no_lock_is_made_that_a_fork_does_not_renew():
     """Those of one call may be any: a child begins calls of its own."""
     of_a_call = {"corpus/formats/disk_ids.py", "train/counter.py", "train/counting.py", "train/files.py",
-                 "encode/long_document.py", "_jit/patient.py", "_jit/pool.py", "locks.py"}  # fmt: skip
+                 "encode/long_document.py", "_jit/interruptible.py", "_jit/pool.py", "locks.py"}  # fmt: skip
     words = re.compile(r"cached_property|\b(?:R?Lock|Condition|Semaphore|Event)\(\)|allocate_lock")
     home = Path(jittok.__file__).parent
     found = {str(path.relative_to(home)) for path in home.rglob("*.py")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import LONG, patiently
+from jittok._jit import LONG_WORK_BYTES, run_interruptible
 from jittok.encode import workspace
 from jittok.vocab.bundled import bundled_source
 
@@ -34,7 +34,7 @@ def tok(letters):
     found = jittok.bundled("gpt-2")
     found.encode(letters[:10000])  # compiles, and makes what long words need
     found.align(letters[:10000])
-    found.decode(np.zeros(LONG, np.int32))
+    found.decode(np.zeros(LONG_WORK_BYTES, np.int32))
     return found
 
 
@@ -132,12 +132,12 @@ def test_what_a_handler_raises_may_be_any_exception(tok, letters, ids):
 
 
 def test_patient_work_returns_and_raises_as_if_it_were_done_here():
-    assert patiently(lambda a, b: (a, b), 1, b=2) == (1, 2)
+    assert run_interruptible(lambda a, b: (a, b), 1, b=2) == (1, 2)
     with pytest.raises(ZeroDivisionError):
-        patiently(lambda: 1 // 0)
-    assert patiently(threading.current_thread) is not threading.main_thread()
+        run_interruptible(lambda: 1 // 0)
+    assert run_interruptible(threading.current_thread) is not threading.main_thread()
     inside = []
-    other = threading.Thread(target=lambda: inside.append(patiently(threading.get_ident)))
+    other = threading.Thread(target=lambda: inside.append(run_interruptible(threading.get_ident)))
     other.start()
     other.join()
     assert inside == [other.ident]
@@ -177,12 +177,14 @@ def test_a_short_text_that_may_take_long_is_one_that_can_be_left():
     model = {"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "vocab": vocab}
     model["max_input_chars_per_word"] = 1 << 30
     double = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 60}
-    for steps, size in [([], LONG - 1), ([double] * 2, LONG // 200)]:
+    for steps, size in [([], LONG_WORK_BYTES - 1), ([double] * 2, LONG_WORK_BYTES // 200)]:
         file = {"normalizer": {"type": "Sequence", "normalizers": steps}, "model": model}
         slow = jittok.load(json.dumps(file).encode(), cache=False)
         slow.encode("a" * 1000)
         asked = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(workspace, "patiently", lambda work, *args, asked=asked: asked.append(work) or work(*args))
+            patch.setattr(
+                workspace, "run_interruptible", lambda work, *args, asked=asked: asked.append(work) or work(*args)
+            )
             slow.encode("a" * size)
         assert asked

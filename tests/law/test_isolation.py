@@ -27,7 +27,7 @@ from jittok.inputs import Documents
 from jittok.models import bpe
 from jittok.pretokenize.definition import pre_type, pre_types
 from jittok.pretokenize.families import family_numbers
-from jittok.pretokenize.program import splitter_of
+from jittok.pretokenize.splitter_tables import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.reference.tokenize import align as reference_align
@@ -247,7 +247,7 @@ def pages(texts):
     import pyarrow as pa
 
     memory = Guarded(1)
-    start, stop = memory.place(0, b"".join(texts), True)
+    start, stop = memory.position(0, b"".join(texts), True)
     data = pa.py_buffer(memory.bytes[start:stop])
     offsets = pa.py_buffer(np.cumsum([0, *map(len, texts)]).astype(np.int64))
     return pa.Array.from_buffers(pa.large_binary(), len(texts), [None, offsets, data])

@@ -15,11 +15,11 @@ import pytest
 
 import jittok
 from jittok.corpus import Options, compile_corpus, verify
-from jittok.corpus.encode import RangeEncoder
+from jittok.corpus.cancellation import Cancellation, stoppable_pool
+from jittok.corpus.range_encoder import RangeEncoder
 from jittok.corpus.ranges import Key, RawRange
 from jittok.corpus.reader import PARSED_AT_ONCE, read_texts
 from jittok.corpus.sources import find_sources
-from jittok.corpus.stopping import Stop, stoppable_pool
 
 SOON = 0.5
 """Seconds of CPU time; what is measured takes several times as long where no one stops it."""
@@ -45,7 +45,7 @@ def block_of(lines):
 
 
 def test_parsing_of_a_range_ends_at_the_next_step(monkeypatch):
-    parsed, stop = [], Stop()
+    parsed, stop = [], Cancellation()
 
     def loads(line):
         parsed.append(line)
@@ -61,7 +61,7 @@ def test_parsing_of_a_range_ends_at_the_next_step(monkeypatch):
 
 
 def test_what_has_not_begun_is_not_done_once_something_fails():
-    begun, gate, stop = threading.Event(), threading.Event(), Stop()
+    begun, gate, stop = threading.Event(), threading.Event(), Cancellation()
 
     def work():
         begun.set()
@@ -81,11 +81,11 @@ def test_what_has_not_begun_is_not_done_once_something_fails():
 def test_encoding_of_a_range_ends_at_the_next_step(tok, tmp_path, monkeypatch):
     (tmp_path / "a.jsonl").write_bytes(b"")
     sources, _ = find_sources([tmp_path / "a.jsonl"], Options())
-    encoder, stop, calls = RangeEncoder(tok, sources, Options()), Stop(), []
+    encoder, stop, calls = RangeEncoder(tok, sources, Options()), Cancellation(), []
     encode = tok.encode_batch
     raw = RawRange(Key(0, 0, 0), 0, block_of(5000), 0, 0)
     whole = encoder(raw)
-    monkeypatch.setattr("jittok.corpus.encode.STEP", 10_000)
+    monkeypatch.setattr("jittok.corpus.range_encoder.STEP", 10_000)
     parts = encoder(raw)
     assert np.array_equal(parts.ids, whole.ids)
     assert np.array_equal(parts.lengths, whole.lengths)
@@ -103,7 +103,7 @@ def test_encoding_of_a_range_ends_at_the_next_step(tok, tmp_path, monkeypatch):
 
 
 def test_steps_keep_every_document_where_many_are_empty_or_none_is_there(tok, tmp_path, monkeypatch):
-    monkeypatch.setattr("jittok.corpus.encode.STEP", 8)
+    monkeypatch.setattr("jittok.corpus.range_encoder.STEP", 8)
     texts = ["", "", "a long text, longer than a step", "", "b", "c" * 8, "", "d", "", ""]
     for some in (texts, texts[:1], texts[:3], []):
         path = tmp_path / "a.jsonl"

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok._jit import I32, I64, JIT, OutI32, OutI64, frozen, kernel, wide
+from jittok._jit import I32, I64, JIT, OutI32, OutI64, as_int64, frozen, kernel
 from jittok.merging.lanes import (
     LANES,
     MOST_SYMBOLS,
     NOWHERE,
     LaneWork,
-    answer_lane_pairs,
-    ask_lane_pair,
     clear_lane,
     make_lane_work,
     merge_lanes,
-    next_place,
+    next_symbol,
     note_lane_pair,
     open_lanes,
+    prefetch_lane_pair,
     put_lane_symbol,
+    resolve_lane_pairs,
     symbol_at,
 )
 from jittok.structures.pair_table import PairTable, build_pair_table, find_pair
@@ -34,15 +34,15 @@ def merge(pairs: PairTable, work: LaneWork, symbols: I32, offsets: I64, out: Out
         start, count = offsets[lane], offsets[lane + 1] - offsets[lane]
         clear_lane(own, lane, count)
         for k in range(count):
-            put_lane_symbol(own, lane, k, wide(symbols[start + k]))
+            put_lane_symbol(own, lane, k, as_int64(symbols[start + k]))
         for k in range(count - 1):
-            left, right = wide(symbols[start + k]), wide(symbols[start + k + 1])
+            left, right = as_int64(symbols[start + k]), as_int64(symbols[start + k + 1])
             if lane & 1 == 0:
-                asked = ask_lane_pair(own, asked, lane, k, left, right)
+                asked = prefetch_lane_pair(own, asked, lane, k, left, right)
             else:
                 f = find_pair(own.slots, own.filter, own.slot_bits, own.filter_bits, left, right)
                 note_lane_pair(own, lane, f, k)
-    answer_lane_pairs(own, asked)
+    resolve_lane_pairs(own, asked)
     merge_lanes(own, offsets.size - 1)
     written = 0
     for lane in range(offsets.size - 1):
@@ -50,7 +50,7 @@ def merge(pairs: PairTable, work: LaneWork, symbols: I32, offsets: I64, out: Out
         while k != NOWHERE:
             out[written] = symbol_at(own, lane, k)
             written += 1
-            k = next_place(own, lane, k)
+            k = next_symbol(own, lane, k)
         ends[lane] = written
     return written
 

@@ -7,25 +7,39 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok._jit import JIT, OutI32, frozen, kernel, wide
-from jittok.merging.queue import FEW, SIXTEEN, MergeWork, make_merge_work, merge_symbols, open_merge
+from jittok._jit import JIT, OutI32, as_int64, frozen, kernel
+from jittok.merging.queue import SCAN_SYMBOLS, SIXTEEN, MergeWork, make_merge_work, merge_symbols, open_merge
 from jittok.structures.pair_table import PairTable, build_pair_table
 
 LONGEST = 200
-LENGTHS = [0, 1, 2, 3, SIXTEEN - 1, SIXTEEN, SIXTEEN + 1, FEW - 1, FEW, FEW + 1, 64, 100, LONGEST]
+LENGTHS = [
+    0,
+    1,
+    2,
+    3,
+    SIXTEEN - 1,
+    SIXTEEN,
+    SIXTEEN + 1,
+    SCAN_SYMBOLS - 1,
+    SCAN_SYMBOLS,
+    SCAN_SYMBOLS + 1,
+    64,
+    100,
+    LONGEST,
+]
 
 
 @kernel
 def merge(pairs: PairTable, work: MergeWork, symbols: OutI32, places: OutI32) -> int:
     window = open_merge(work, pairs)
     for k in range(symbols.size):
-        work.symbols[k], work.places[k] = symbols[k], 3 * k
-    work.places[symbols.size] = 3 * symbols.size
+        work.symbols[k], work.positions[k] = symbols[k], 3 * k
+    work.positions[symbols.size] = 3 * symbols.size
     left = merge_symbols(window, symbols.size)
     for k in range(left):
-        symbols[k] = wide(work.symbols[k])
+        symbols[k] = as_int64(work.symbols[k])
     for k in range(left + 1):
-        places[k] = wide(work.places[k])
+        places[k] = as_int64(work.positions[k])
     return left
 
 

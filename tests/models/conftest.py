@@ -81,7 +81,7 @@ def starved() -> Callable[..., tuple[list[int], list[int]]]:
                 return ids[:code].tolist(), ends.tolist()
             at, need = int(report[protocol.FRAGMENT]), int(report[protocol.NEED])
             count = int(ends[at - 1]) if at else 0
-            if code == protocol.OUT_OF_ROOM:
+            if code == protocol.OUT_OF_CAPACITY:
                 assert count + need > ids.size
                 ids = np.concatenate([ids[:count], np.full(need, -7, np.int32)])
             else:

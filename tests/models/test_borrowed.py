@@ -9,7 +9,7 @@ from made_up import made_up_tokenizer
 import jittok
 from jittok._jit import JIT
 from jittok.models.bpe import plain
-from jittok.pretokenize.splitters.borrowed import LONG
+from jittok.pretokenize.splitters.borrowed_scratch import LEAST_BYTES
 from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 PIECES = [b"a", b"bc", b" ", b"  ", b"'s", b"12345", b"\n\n", "é".encode(), "这".encode(), b"\xff", b"\xff\xff"]
@@ -17,14 +17,14 @@ PIECES = [b"a", b"bc", b" ", b"  ", b"'s", b"12345", b"\n\n", "é".encode(), "�
 
 @pytest.mark.parametrize("name", ["syn-bpe-holes", "syn-bpe-lstrip", "syn-whitespace", "syn-sarvam"])
 def test_a_long_text_with_malformed_bytes_has_the_ids_of_what_it_is_read_as(name, monkeypatch):
-    monkeypatch.setattr(plain, "LONG", LONG if JIT else 64)
-    size = LONG // 2 if JIT else 150
+    monkeypatch.setattr(plain, "LEAST_BYTES", LEAST_BYTES if JIT else 64)
+    size = LEAST_BYTES // 2 if JIT else 150
     tok = made_up_tokenizer(name)
     random = np.random.default_rng(8)
     mixed = b"".join(PIECES[k] for k in random.integers(0, len(PIECES), size))
     for text in (mixed, b"\xff" * size, b"a" + b"\xff" * size + b" b"):
         read = text.decode("utf-8", "replace").encode()
-        assert len(read) > plain.LONG
+        assert len(read) > plain.LEAST_BYTES
         assert tok.encode(text).tolist() == tok.encode(read).tolist()
         rows = tok.encode_batch([b"a b", text, b"c"])
         assert rows[1].tolist() == tok.encode(read).tolist()

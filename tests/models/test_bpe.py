@@ -13,7 +13,7 @@ from jittok._jit import JIT
 from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
 from jittok.models import bpe
-from jittok.models.bpe.work import make_work
+from jittok.models.bpe.scratch import make_work
 from jittok.reference.tokenize import tokenize
 from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab

@@ -13,11 +13,11 @@ from jittok._jit import JIT
 from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
-from jittok.merging.chain import NEVER, READY, UNORDERED, WANTED
-from jittok.merging.chain import ROW as CHAIN_ROW
+from jittok.merging.left_to_right import BUILD_ON_DEMAND, IMPOSSIBLE, READY, UNORDERED
+from jittok.merging.left_to_right import ROW as CHAIN_ROW
 from jittok.models import bpe
-from jittok.models.bpe.joint_rules import all_joined
-from jittok.models.kinds import kind_of
+from jittok.models.bpe.merge_boundary_tables import all_joined
+from jittok.models.vocab_types import kind_of
 from jittok.pretokenize.families import GENERAL
 from jittok.safe_cuts.rules import no_cuts
 
@@ -143,7 +143,7 @@ def test_long_words_from_the_left_and_by_rank_give_the_same_ids(name):
     if vocab.type not in ("spm", "bpe"):
         pytest.skip("does not merge")
     by_rank, from_left = (Encoder(vocab, cache_bytes=1 << 14) for _ in range(2))
-    by_rank.arrays = by_rank.arrays._replace(chain=by_rank.arrays.chain._replace(state=NEVER))
+    by_rank.arrays = by_rank.arrays._replace(chain=by_rank.arrays.chain._replace(state=IMPOSSIBLE))
     from_left.arrays = from_left.model.with_chain(from_left.arrays)
     assert from_left.arrays.chain.state == READY
     unordered = np.flatnonzero(from_left.arrays.chain.rows[UNORDERED::CHAIN_ROW][: len(vocab)])
@@ -156,7 +156,7 @@ def test_the_first_long_word_makes_the_chain(name):
     encoder = Encoder(jittok.bundled(name)._encoder.vocab)
     rule, text = encoder.bare_rule(), b"xyzzy" * 900
     assert encoder.one(text[:2000], rule).size
-    assert encoder.arrays.chain.state == WANTED
+    assert encoder.arrays.chain.state == BUILD_ON_DEMAND
     ids = encoder.one(text, rule).tolist()
     assert encoder.arrays.chain.state == READY
     assert ids == encoder.one(text, rule).tolist()

@@ -10,8 +10,8 @@ from amounts import amount
 from made_up import made_up_vocab
 
 from jittok._jit import JIT, frozen
-from jittok.fragments import FRAGMENT, NEED, OUT_OF_ROOM, OUT_OF_WORK, PAD, TEXT, TEXT_PREFIXED
-from jittok.models.kinds import kind_of
+from jittok.fragments import FRAGMENT, NEED, OUT_OF_CAPACITY, OUT_OF_WORK, PAD, TEXT, TEXT_PREFIXED
+from jittok.models.vocab_types import kind_of
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_vocab
 from jittok.vocab.keys import pre_names
@@ -65,7 +65,7 @@ def encode(name, pieces, tokens, gap, chunk, room, longest=4096):
             return code, ids[:code].tolist(), ends.tolist()
         at = int(report[FRAGMENT])
         count = int(ends[at - 1]) if at else 0
-        if code == OUT_OF_ROOM:
+        if code == OUT_OF_CAPACITY:
             ids = np.concatenate([ids, np.zeros(int(report[NEED]), np.int32)])
         elif code == OUT_OF_WORK:
             work = model.make_work(arrays, max(2 * int(report[NEED]), 64), 1 << 14, chunk)

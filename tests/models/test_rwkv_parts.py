@@ -19,4 +19,4 @@ from jittok.models import rwkv
 )
 def test_a_text_is_cut_unless_a_token_holds_a_letter_in_front_of_a_space(vocab_of, token, parts):
     vocab = vocab_of([b"<unk>", b"a", b" ", b"ab", token], type="rwkv", unk_id=0)
-    assert rwkv.may_part(rwkv.compile_pipeline(vocab.pipeline), 100) == parts
+    assert rwkv.can_split_at_spaces(rwkv.compile_pipeline(vocab.pipeline), 100) == parts

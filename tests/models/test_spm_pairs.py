@@ -66,7 +66,7 @@ def test_the_pairs_are_those_of_the_definition(tokens):
 def test_more_room_is_made_for_pairs_until_there_is_enough(monkeypatch):
     table = table_of([b"a" * n for n in range(1, 12)])
     whole = [array.tolist() for array in all_pairs(table, 11)]
-    monkeypatch.setattr(pairs, "ROOM", 1)
+    monkeypatch.setattr(pairs, "FIRST_CAPACITY", 1)
     assert [array.tolist() for array in all_pairs(table, 11)] == whole
     assert len(whole[1]) > 1
 

@@ -7,10 +7,10 @@ from write_gguf import vocab_file
 
 from jittok._jit import JIT, U8, OutI32, frozen, kernel
 from jittok._raw import window
-from jittok.merging.chain import MergerWork, make_merger_work, open_merger
+from jittok.merging.left_to_right import MergerWork, make_merger_work, open_merger
 from jittok.models import bpe
-from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.words import AGAIN, STRETCH, merge_stretches, merge_word, open_words
+from jittok.models.bpe.arrays import BpeArrays
+from jittok.models.bpe.words import CHUNK_BYTES, OVERLAP_SYMBOLS, merge_stretches, merge_word, open_words
 from jittok.unicode.tables import ENCODED_BYTE
 from jittok.vocab import read_vocab
 
@@ -19,13 +19,13 @@ VOCABULARIES, TEXTS = amount((16, 8), (8, 8), (2, 2))
 
 
 @kernel
-def whole(model: Arrays, work: MergerWork, text: U8, ids: OutI32) -> int:
+def whole(model: BpeArrays, work: MergerWork, text: U8, ids: OutI32) -> int:
     merger = open_merger(work, model.pairs, model.chain)
     return merge_word(open_words(model), merger, window(text), 0, text.size, window(ids), 0)
 
 
 @kernel
-def by_stretches(model: Arrays, work: MergerWork, text: U8, ids: OutI32, size: int, again: int) -> int:
+def by_stretches(model: BpeArrays, work: MergerWork, text: U8, ids: OutI32, size: int, again: int) -> int:
     merger, words, to = open_merger(work, model.pairs, model.chain), open_words(model), window(ids)
     return merge_stretches(words, merger, window(text), 0, text.size, to, 0, size, again)
 
@@ -62,10 +62,10 @@ def test_stretches_give_the_ids_of_the_whole_word():
 @pytest.mark.skipif(not JIT, reason="a word of a hundred kilobytes")
 def test_a_long_word_is_merged_by_stretches():
     random = np.random.default_rng(3)
-    model, size = arrays_of(random), STRETCH + 10 * AGAIN
+    model, size = arrays_of(random), CHUNK_BYTES + 10 * OVERLAP_SYMBOLS
     text = frozen(random.choice(np.frombuffer(b"ab", np.uint8), size), np.uint8)
     expected, found = np.zeros((2, size), np.int32)
-    count = by_stretches(model, make_merger_work(size), text, expected, size, AGAIN)
+    count = by_stretches(model, make_merger_work(size), text, expected, size, OVERLAP_SYMBOLS)
     # capacity for a stretch and no more: `whole` would write past it
-    assert whole(model, make_merger_work(STRETCH), text, found) == count
+    assert whole(model, make_merger_work(CHUNK_BYTES), text, found) == count
     assert found.tolist() == expected.tolist()

@@ -14,9 +14,9 @@ from jittok.encode.encoder import Encoder
 from jittok.errors import MalformedVocab
 from jittok.fragments import TEXT_PREFIXED
 from jittok.models import ugm
-from jittok.models.ugm import span, whole
+from jittok.models.ugm import span, whole_fragment
 from jittok.models.ugm.compile import unknown_score
-from jittok.piece_cache.tables import MISSES
+from jittok.pretoken_cache.tables import MISSES
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
 SPACE = "\u2581".encode()
@@ -152,10 +152,10 @@ def test_spaces_in_front_of_the_first_word_belong_to_its_span(make_vocab, witnes
 def piece(monkeypatch):
     """Bytes that a long text is done in at once; fewer where the kernels are interpreted."""
     if not JIT:
-        for module in (whole, span):
-            monkeypatch.setattr(module, "AT_ONCE", 256)
+        for module in (whole_fragment, span):
+            monkeypatch.setattr(module, "CHUNK_BYTES", 256)
             monkeypatch.setattr(module, "SUMS_KEPT", 100)
-    return whole.AT_ONCE
+    return whole_fragment.CHUNK_BYTES
 
 
 LONG_WORDS = (b"a", b"b", b"ab", b"ba", b"aab", b"abba", b"c" * 7, b"aaaaa", b"d" * 40, "\u00e9\u00e9".encode(), SPACE)
@@ -208,8 +208,8 @@ def test_a_text_that_grows_is_done_in_pieces_where_every_place_is_inside_of_a_to
 def test_pieces_of_any_text_have_the_path_of_the_whole(make_vocab, witnesses, tokens, charsmap, settings, text):
     vocab = make(make_vocab, tokens, build_charsmap(charsmap) if charsmap else b"", **settings)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (whole, span):
-            patch.setattr(module, "AT_ONCE", 24)
+        for module in (whole_fragment, span):
+            patch.setattr(module, "CHUNK_BYTES", 24)
             patch.setattr(module, "SUMS_KEPT", 16)
         kernel, reference = witnesses(vocab, text)
     assert kernel == reference

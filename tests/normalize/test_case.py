@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jittok._jit import I64, OutI64, frozen, kernel, wide
+from jittok._jit import I64, OutI64, as_int64, frozen, kernel
 from jittok.normalize.case import LOWERED, ORDINARY, SPACE, CaseTable, case_table, kind_of, lower_case
 
 WHITE = {*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
@@ -13,14 +13,14 @@ EDGES = [0xD7FF, 0xE000, 0xFEFF, 0xFFFD, 0xFFFF, 0x10000, 0x10400, 0x10427, 0x10
 @kernel
 def kinds_of(table: CaseTable, codes: I64, out: OutI64) -> int:
     for k in range(codes.size):
-        out[k] = kind_of(table, wide(codes[k]))
+        out[k] = kind_of(table, as_int64(codes[k]))
     return codes.size
 
 
 @kernel
 def lowered(table: CaseTable, codes: I64, out: OutI64) -> int:
     for k in range(codes.size):
-        out[k] = lower_case(table, wide(codes[k]))
+        out[k] = lower_case(table, as_int64(codes[k]))
     return codes.size
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from nfc_tables import VERSION, build_nfc
 
 from jittok._jit import JIT, frozen
-from jittok.normalize.composed import changed_fragments, nfc, nfc_tables
-from jittok.reference.mapped import mapped
+from jittok.normalize.nfc_fragments import changed_fragments, nfc, nfc_tables
+from jittok.reference.mapped_text import mapped
 from jittok.reference.nfc import nfc as reference
 from jittok.unicode import nfc as data
 from jittok.unicode.tables import utf8

@@ -12,8 +12,8 @@ from jittok.pretokenize import cutter as construction
 from jittok.pretokenize.automaton import compile_pattern
 from jittok.pretokenize.cutter import ASK, HERE, NOTED, PREVIOUS, REMEMBER, build_cutter
 from jittok.pretokenize.definition import pre_type, pre_types
-from jittok.pretokenize.program import _pair_table, splitter_of
-from jittok.pretokenize.splitters.cutting import ACTION_BITS, COLUMNS, ROW_BITS
+from jittok.pretokenize.splitter_tables import _pair_table, splitter_of
+from jittok.pretokenize.splitters.cutter_stage import ACTION_BITS, COLUMNS, ROW_BITS
 from jittok.pretokenize.splitters.general import CUTTER, MATCHER
 
 GPT2 = rb"'s| ?a+| ?1+| ?[^\sa1]+|\s+(?!\S)|\s+"

@@ -3,6 +3,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jittok.pretokenize.custom_splitters import SPLITTERS
 from jittok.pretokenize.definition import (
     CLASS_MEMBERS,
     COLLAPSED,
@@ -19,7 +20,6 @@ from jittok.pretokenize.definition import (
     wide_pattern,
     widen,
 )
-from jittok.pretokenize.handwritten import SPLITTERS
 from jittok.unicode.tables import LETTER, MARK, NUMBER, PUNCTUATION, SYMBOL, code_points, flags, utf8
 
 GPT2, LLAMA3, BY_NAME = 7, 1, {pre.name: pre for pre in pre_types()}

@@ -13,11 +13,11 @@ from jittok._jit import JIT, U8, frozen, kernel
 from jittok._raw import PAD, window
 from jittok.pipeline.patterns import PatternError, check_pattern, compiled, explicit
 from jittok.pipeline.steps import ISOLATED, Cut, Pattern
-from jittok.pretokenize import matching, passes
-from jittok.pretokenize.files import splitter_of_stages
-from jittok.pretokenize.splitters import looking
+from jittok.pretokenize import lookaround_dfa, matcher
+from jittok.pretokenize.file_splitters import splitter_of_stages
+from jittok.pretokenize.splitters import lookaround_stage
 from jittok.pretokenize.splitters.general import (
-    LOOKING,
+    LOOKAROUND,
     Splitter,
     SplitWork,
     make_split_work,
@@ -89,7 +89,7 @@ def test_patterns_of_models_are_cut_by_kernels_where_the_plain_search_finds_them
     patterns, draw = REAL[name], random.Random(name)
     splitter = splitter_of_stages(stages_of(patterns))
     assert splitter is not None
-    assert LOOKING in splitter.kinds.tolist()
+    assert LOOKAROUND in splitter.kinds.tolist()
     parts = [*"1aBéx中<>,. \n\t", "12", "123", "1234567", "ab", "aB", "cD", "<b>", "  ", "\n\n", "\r\n"]
     for k in range(amount(120, 50, 12)):
         text = "".join(draw.choices(parts, k=draw.randrange(4 + k)))
@@ -103,7 +103,7 @@ def test_drawn_patterns_are_cut_where_the_plain_search_finds_them():
         splitter = splitter_of_stages(stages_of(patterns))
         if splitter is None:
             continue
-        looking += LOOKING in splitter.kinds.tolist()
+        looking += LOOKAROUND in splitter.kinds.tolist()
         for _ in range(12):
             text = drawn_looked_at(draw)
             assert cuts(splitter, text, draw.randrange(256)) == plain(patterns, text), (patterns, text)
@@ -123,34 +123,37 @@ def test_what_is_remembered_of_one_search_does_not_end_another(pattern, text):
 
 
 def test_a_machine_has_no_more_of_anything_than_there_is_room_for(monkeypatch):
-    found = matching.looking_of(explicit(r"(?<=ab)(?=(?!cd)[a-z]e)|(?:fg)*h"))
-    machine = passes._machine(found)
+    found = matcher.lookaround_of(explicit(r"(?<=ab)(?=(?!cd)[a-z]e)|(?:fg)*h"))
+    machine = lookaround_dfa._machine(found)
     looks, states = len(found.looks), len(machine.parts[-1].remembered)
     assert (looks, states > 0) == (3, True)
     sizes = {
         "BYTE": looks, "MOST_BITS": looks + states, "MOST_CLASSES": machine.width - 1, "MOST_INNER": 1,
         "MOST_STATES": max(part.rows.shape[0] for part in machine.parts[:-1]),
     }  # fmt: skip
-    for module, name, size in [*((passes, *each) for each in sizes.items()), (matching, "MOST_REMEMBERED", states)]:
+    for module, name, size in [
+        *((lookaround_dfa, *each) for each in sizes.items()),
+        (matcher, "MOST_REMEMBERED", states),
+    ]:
         with monkeypatch.context() as patch:
             patch.setattr(module, name, size)
-            passes._machine(found)
+            lookaround_dfa._machine(found)
             patch.setattr(module, name, size - 1)
             with pytest.raises(ValueError, match=r"\d"):
-                passes._machine(found)
+                lookaround_dfa._machine(found)
 
 
 @pytest.mark.skipif(JIT, reason="counts what plain Python reads")
 @pytest.mark.parametrize(("pattern", "unit"), [(r"a*b", "a"), (r"(?:ab)*c|a|b", "ab"), (r"(?<!x)a+(?=b)", "a")])
 def test_the_search_reads_each_character_a_few_times(pattern, unit, monkeypatch):
-    read, entry = 0, looking._entry
+    read, entry = 0, lookaround_stage._entry
 
     def counted(*args):
         nonlocal read
         read += 1
         return entry(*args)
 
-    monkeypatch.setattr(looking, "_entry", counted)
+    monkeypatch.setattr(lookaround_stage, "_entry", counted)
     splitter, text = splitter_of_stages(stages_of((pattern,))), unit * (300 // len(unit))
     cuts(splitter, text)
     assert 0 < read < 6 * len(text)

@@ -9,7 +9,7 @@ import pytest
 from pair_vocab import byte_alphabet
 from write_gguf import vocab_file
 
-from jittok import Tokenizer, compiled
+from jittok import Tokenizer, vocab_cache
 from jittok.cli.differences import known_differences
 from jittok.errors import UnsupportedVocab
 from jittok.pretokenize import records
@@ -142,10 +142,10 @@ def test_a_misspelt_field_of_a_record_is_refused(field, wrong, with_record):
 
 
 def test_compiled_vocabularies_that_are_kept_depend_on_the_records(with_record):
-    compiled.stamp.cache_clear()
-    before = compiled.stamp()
+    vocab_cache.stamp.cache_clear()
+    before = vocab_cache.stamp()
     with_record(RECORDS["of a family"][1])
-    compiled.stamp.cache_clear()
-    after = compiled.stamp()
-    compiled.stamp.cache_clear()
+    vocab_cache.stamp.cache_clear()
+    after = vocab_cache.stamp()
+    vocab_cache.stamp.cache_clear()
     assert after != before

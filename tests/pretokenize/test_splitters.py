@@ -13,7 +13,7 @@ from jittok._jit import U8, OutI32, frozen, kernel
 from jittok._raw import PAD, window
 from jittok.pretokenize.definition import pre_type, pre_types, stages
 from jittok.pretokenize.families import GENERAL_NUMBERS, GPT2, family_numbers
-from jittok.pretokenize.program import splitter_of
+from jittok.pretokenize.splitter_tables import splitter_of
 from jittok.pretokenize.splitters.blocks import CharacterClasses, character_classes, open_classes
 from jittok.pretokenize.splitters.general import (
     Splitter,

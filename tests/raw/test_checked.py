@@ -9,7 +9,7 @@ import pytest
 
 from jittok import _raw
 from jittok._jit import U8, frozen, helper, kernel
-from jittok._raw import FAST, blocks, key_masks, keys, maps, memory, pair_places, sets, window, words
+from jittok._raw import FAST, blocks, byte_maps, byte_masks, key_masks, keys, memory, pair_places, window, word_stores
 
 
 @pytest.mark.skipif(FAST, reason="fast code checks nothing: that is what it is")
@@ -75,7 +75,7 @@ def test_each_checked_operation_takes_the_places_inside_and_no_other(name):
     w8, w16, w32, w64 = (np.zeros(8, dtype) for dtype in (np.uint8, np.uint16, np.uint32, np.uint64))
     known = {"w8": w8, "w16": w16, "w32": w32, "w64": w64, "wi": np.zeros(8, np.int32), "wq": np.zeros(8, np.int64)}
     known |= {"big": np.zeros(128, np.uint8), "many": np.zeros(34, np.uint32), "np": np}
-    known |= {"memory": memory, "blocks": blocks, "maps": maps, "sets": sets, "words": words}
+    known |= {"memory": memory, "blocks": blocks, "maps": byte_maps, "sets": byte_masks, "words": word_stores}
     known |= {"pairs_out": np.zeros(36, np.uint16), "wider": np.zeros(200, np.uint8)}
     known |= {"keys": keys, "masks": key_masks(), "pairs": pair_places()}
     for i in range(count):

@@ -23,7 +23,7 @@ from jittok._jit import (
     OutU64,
     kernel,
 )
-from jittok._raw import FAST, blocks, key_masks, keys, maps, pair_places, sets, tables, window, words
+from jittok._raw import FAST, blocks, byte_maps, byte_masks, key_masks, keys, pair_places, tables, window, word_stores
 
 FOLLOWS = 66
 """Bytes that block operations read from a place on, at most."""
@@ -124,7 +124,7 @@ def test_floats_are_widened_exactly():
 def every_word(text: U8, out: OutU64, copied: OutU8) -> int:
     for i in range(text.size - 7):
         out[i] = _raw.get_word(window(text), i)
-        words.put_word(window(copied), i, out[i])
+        word_stores.put_word(window(copied), i, out[i])
     return 0
 
 
@@ -169,10 +169,10 @@ def all_masks(text: U8, fold: int, byte: int, out: OutU64) -> int:
         out[9 + k] = mask
     one, two = blocks.contraction_masks(w, 0, np.uint64(fold))
     out[14], out[15] = one, two
-    high, letter, digit, control, space = sets.span_masks(w, 0)
+    high, letter, digit, control, space = byte_masks.span_masks(w, 0)
     for k, mask in enumerate((high, letter, digit, control, space)):
         out[16 + k] = mask
-    out[21] = sets.equal_mask(w, 0, byte)
+    out[21] = byte_masks.equal_mask(w, 0, byte)
     return 0
 
 
@@ -219,8 +219,8 @@ def test_masks_of_64_bytes_are_what_each_byte_is(text, fold, byte):
 @kernel
 def mapped(table: U8, text: U8, beyond: int, masks: U64, out: OutU8) -> int:
     w = window(out)
-    maps.map_block(window(table), 1, window(text), 2, beyond, w, 3)
-    maps.mark_block(w, 3, masks[0])
+    byte_maps.map_block(window(table), 1, window(text), 2, beyond, w, 3)
+    byte_maps.mark_block(w, 3, masks[0])
     return 0
 
 
@@ -236,8 +236,8 @@ def test_64_bytes_are_looked_up_in_a_table_and_marked(text, table, beyond, mask)
 
 @kernel
 def paired(table: U8, classes: U8, width: int, out: OutU16, flags: OutU8) -> int:
-    maps.pair_block(window(table), 1, window(classes), 2, width, window(out), 1)
-    words.put_two(window(flags), 1, width)
+    byte_maps.pair_block(window(table), 1, window(classes), 2, width, window(out), 1)
+    word_stores.put_two(window(flags), 1, width)
     return 0
 
 

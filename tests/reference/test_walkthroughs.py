@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jittok.reference import bpe, merging, spm, steps, ugm, wpm, xcda
-from jittok.reference.mapped import Mapped, mapped
+from jittok.reference.mapped_text import Mapped, mapped
 from jittok.reference.special import Fragment, partition
 from jittok.reference.tokenize import align, detokenize, tokenize
 from jittok.vocab import Vocab

@@ -32,7 +32,7 @@ def test_a_word_merged_in_windows_is_the_whole_one(symbols, rules, window, repea
 
 
 def test_a_long_run_is_not_merged_at_once(monkeypatch):
-    monkeypatch.setattr(merging, "WINDOW", 64)
+    monkeypatch.setattr(merging, "WINDOW_SYMBOLS", 64)
     asked, plain = [], merging.merge
 
     def counted(symbols: Any, *rest: Any) -> Any:
@@ -70,7 +70,7 @@ def test_the_ids_of_a_long_word_are_those_that_have_spans(word, name):
     content = json.dumps({"model": MODELS[name], "pre_tokenizer": {"type": "WhitespaceSplit"}}).encode()
     model, out = word_model(read_pipeline(content)), array("i")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "WINDOW", 3)
-        patch.setattr(models, "LONG", 2)
+        patch.setattr(merging, "WINDOW_SYMBOLS", 3)
+        patch.setattr(models, "LONG_WORD", 2)
         model.ids(word, out)
     assert out.tolist() == [token for token, _, _ in model(word)]

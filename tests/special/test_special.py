@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jittok._jit import JIT
-from jittok.fragments import NEED, OUT_OF_ROOM, OUT_OF_WORK
+from jittok.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK
 from jittok.special import tables
 from jittok.special.partition import cut_documents, make_work
 from jittok.special.tables import CONTROL, LSTRIP, RSTRIP, UNKNOWN, compile_special
@@ -67,7 +67,7 @@ def cut(tables: tables.SpecialTokens, texts: list[bytes], before: int = -1, afte
             ends,
             report,
         )
-        if code == OUT_OF_ROOM:
+        if code == OUT_OF_CAPACITY:
             assert report[NEED] > room
             room = int(report[NEED])
         elif code == OUT_OF_WORK:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jittok._jit import I32, OutU64, frozen, kernel, wide
+from jittok._jit import I32, OutU64, as_int64, frozen, kernel
 from jittok._raw import window
 from jittok.structures.pair_table import NO_PAIR, PAIR_MIX, PairTable, build_pair_table, find_pair
 
@@ -17,7 +17,7 @@ negative = st.integers(-(2**31), -1)
 def find_all_pairs(table: PairTable, left: I32, right: I32, found: OutU64) -> int:
     slots, bits = window(table.slots), window(table.filter)
     for k in range(found.size):
-        found[k] = find_pair(slots, bits, table.slot_bits, table.filter_bits, wide(left[k]), wide(right[k]))
+        found[k] = find_pair(slots, bits, table.slot_bits, table.filter_bits, as_int64(left[k]), as_int64(right[k]))
     return found.size
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from jittok._jit import I32, OutI64, frozen, kernel, wide
+from jittok._jit import I32, OutI64, as_int64, frozen, kernel
 from jittok._raw import window
 from jittok.structures.double_array import UNIT, build_double_array
-from jittok.structures.pair_table import NO_PAIR, PairTable, build_pair_table, find_at, pair_key, pair_place
+from jittok.structures.pair_table import NO_PAIR, PairTable, build_pair_table, find_at, pair_key, pair_slot
 
 
 @kernel
@@ -13,8 +13,8 @@ def ranks_by_place(table: PairTable, left: I32, right: I32, found: OutI64) -> in
     """The rank of each pair, -1 where its place says that there is none, -2 where the search does."""
     slots, bits = window(table.slots), window(table.filter)
     for k in range(found.size):
-        key = pair_key(wide(left[k]), wide(right[k]))
-        at = pair_place(bits, table.slot_bits, table.filter_bits, key)
+        key = pair_key(as_int64(left[k]), as_int64(right[k]))
+        at = pair_slot(bits, table.slot_bits, table.filter_bits, key)
         found[k] = -1
         if at >= 0:
             merged = find_at(slots, table.slot_bits, at, key)
@@ -39,7 +39,7 @@ def ranks_from_line(table: PairTable, left: I32, right: I32, line: int, found: O
     """The rank of each pair, searched for from a line on; -1 where there is none."""
     slots = window(table.slots)
     for k in range(found.size):
-        merged = find_at(slots, table.slot_bits, line, pair_key(wide(left[k]), wide(right[k])))
+        merged = find_at(slots, table.slot_bits, line, pair_key(as_int64(left[k]), as_int64(right[k])))
         found[k] = -1 if merged == NO_PAIR else np.int64(merged >> np.uint64(32))
     return found.size
 

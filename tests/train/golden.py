@@ -9,7 +9,7 @@ from jittok.inputs import documents
 from jittok.train.bpe import Options, train_counts
 from jittok.train.counter import Counter
 from jittok.train.counts import of_table
-from jittok.train.cutter import cutter_of
+from jittok.train.word_splitter import cutter_of
 
 
 def train_golden(

@@ -81,7 +81,7 @@ def test_merges_of_corpora_are_those_that_hugging_face_was_recorded_to_make() ->
     assert seen > 30
 
 
-def reference(texts: list[str], **options: Any) -> tuple[list[str], list[train_bpe.Step]]:
+def reference(texts: list[str], **options: Any) -> tuple[list[str], list[train_bpe.MergeStep]]:
     pre = options.pop("pre", "gpt-2")
     return train_bpe.learn(train_bpe.count_words([text.encode() for text in texts], pre), **options)
 

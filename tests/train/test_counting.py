@@ -27,9 +27,9 @@ from jittok.train import count_files, counting, files
 from jittok.train.counter import Counter
 from jittok.train.counting import How, count
 from jittok.train.counts import Counts, of_table, to_text
-from jittok.train.cutter import cutter_of
 from jittok.train.lines import lines_of
 from jittok.train.runs import check_run, slices_of, write_run
+from jittok.train.word_splitter import cutter_of
 
 PRES = ("gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3", "bloom")
 LETTERS = "ab zé日\u3000\n\r\t'sT12.,\u00a0"

@@ -15,10 +15,10 @@ from jittok.train import runs, table
 from jittok.train.api import train
 from jittok.train.counter import Counter
 from jittok.train.counts import of_table
-from jittok.train.cutter import cutter_of
 from jittok.train.runs import slices_of, write_run
 from jittok.train.spm import train_spm
 from jittok.train.unigram import train_unigram
+from jittok.train.word_splitter import cutter_of
 from jittok.train.wordpiece import train_wordpiece
 
 ALL = (1 << 64) - 1

@@ -20,14 +20,14 @@ import jittok
 from jittok._jit import JIT, kernel
 from jittok.errors import CorpusError
 from jittok.reference import train_unigram as reference
-from jittok.train import exponents, seeding, shared, unigram
+from jittok.train import exponents, seed_kernels, shared_parts, unigram
 from jittok.train.counter import flat_words
 from jittok.train.counting import count
 from jittok.train.counts import Counts
 from jittok.train.lines import normalized, read_charsmap
 from jittok.train.sentences import Sentences, sentences_of, text_order
 from jittok.train.spm import UNKNOWN_MARK, SpmOptions, piece_kinds, train_spm
-from jittok.train.unigram import Step, followed_of, train_unigram
+from jittok.train.unigram import UnigramStep, followed_of, train_unigram
 
 ROOT = Path(__file__).parents[2]
 ODD = (
@@ -91,7 +91,7 @@ def test_pieces_and_scores_are_those_of_the_reference(lines: list[str], slices: 
 
 
 @kernel
-def log_sums(tables: exponents.Tables, x: jittok._jit.F32, y: jittok._jit.F32, out: jittok._jit.OutF32) -> int:
+def log_sums(tables: exponents.ExponentTables, x: jittok._jit.F32, y: jittok._jit.F32, out: jittok._jit.OutF32) -> int:
     """Of all pairs."""
     for k in range(x.size):
         out[k] = exponents.log_sum(tables, x[k], y[k])
@@ -99,7 +99,7 @@ def log_sums(tables: exponents.Tables, x: jittok._jit.F32, y: jittok._jit.F32, o
 
 
 @kernel
-def exps(tables: exponents.Tables, x: jittok._jit.F32, out: jittok._jit.OutF64) -> int:
+def exps(tables: exponents.ExponentTables, x: jittok._jit.F32, out: jittok._jit.OutF64) -> int:
     """Of all numbers."""
     for k in range(x.size):
         out[k] = exponents.exp(tables, x[k])
@@ -183,7 +183,7 @@ def test_pieces_scores_and_log_are_sentencepieces(
     theirs, log = trained_there(
         spm, lines, capfd, vocab_size=size, num_threads=slices, normalization_rule_name=normalization
     )
-    steps: list[Step] = []
+    steps: list[UnigramStep] = []
     made = train_unigram(train, size, threads=1, slices=slices, normalization=normalization, log=steps.append)
     assert made.pieces == [theirs.id_to_piece(k) for k in range(size)]
     assert made.scores == [theirs.get_score(k) for k in range(size)]
@@ -248,10 +248,10 @@ def test_shared_parts_are_what_no_piece_reaches_across(lines: list[str]) -> None
     words = sentences_of(count(lines, how=followed_of(options, 1)), options)
     points = words.characters.tolist()
     kinds, leads = piece_kinds(words.characters, options), np.array([chr(c).encode()[0] for c in points], np.int32)
-    kinds[words.characters == UNKNOWN_MARK] |= seeding.NO_PIECE
+    kinds[words.characters == UNKNOWN_MARK] |= seed_kernels.NO_PIECE
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared, "FIRST_SLOTS", 2)
-        found = shared.shared_parts(words, kinds, leads)
+        patch.setattr(shared_parts, "FIRST_SLOTS", 2)
+        found = shared_parts.shared_parts(words, kinds, leads)
     assert found.text[found.where].tolist() == words.text.tolist()
     wanted: Tally[str] = Tally()
     behind: dict[str, set[int]] = {}
@@ -266,15 +266,15 @@ def test_shared_parts_are_what_no_piece_reaches_across(lines: list[str]) -> None
         text = "".join(chr(points[c]) for c in found.text[i:j])
         assert found.counts[part] == wanted.pop(text)
         several = len(behind[text]) > 1
-        assert found.behind[part] == (seeding.SEVERAL if several else behind[text].pop())
+        assert found.after[part] == (seed_kernels.SEVERAL if several else behind[text].pop())
     assert not wanted
 
 
 def test_a_character_that_stands_alone_is_parted_from_both_sides() -> None:
     text, none = np.array([0, 1, 0], np.int32), np.zeros(0, np.int32)
     words = Sentences(text, np.array([0, 3]), np.array([2]), np.array([0]), np.array([97, 98]), [], none)
-    kinds = np.array([shared.ANY << 1, 1 << 17], np.int32)
-    found = shared.shared_parts(words, kinds, np.array([97, 98], np.int32))
+    kinds = np.array([shared_parts.ANY << 1, 1 << 17], np.int32)
+    found = shared_parts.shared_parts(words, kinds, np.array([97, 98], np.int32))
     assert (found.text.tolist(), found.ends.tolist(), found.counts.tolist()) == ([0, 1], [0, 1, 2], [4, 2])
 
 
@@ -308,6 +308,6 @@ def test_lines_without_a_word_are_refused() -> None:
 
 def test_more_characters_than_places_of_32_bits_tell_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("MOST_CHARACTERS", 5), ("STEP", 1)):
-        monkeypatch.setattr(shared, name, value)
+        monkeypatch.setattr(shared_parts, name, value)
     with pytest.raises(CorpusError, match=r"found parts of words of [\d,]+ characters, expected"):
         train_unigram(["\n".join(f"{k:05d}" for k in range(17_000 if JIT else 30))], 20, threads=1)

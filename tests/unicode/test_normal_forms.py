@@ -50,7 +50,7 @@ def test_characters_that_the_library_does_not_know_stay_and_part_the_text(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_long_row_of_which_little_is_shown_has_its_normal_form(form, monkeypatch):
-    monkeypatch.setattr(libraries, "MANY", 100)
+    monkeypatch.setattr(libraries, "MOST_BY_PYTHON", 100)
     rng = random.Random(form)
     for front in ("", "a", "u\u0308", "ﬁ", "가", "\u0915", "A"):
         for marks in (

@@ -12,7 +12,7 @@ from vocabs import KINDS, drawn_vocab
 
 import jittok
 from jittok.cli import main
-from jittok.cli.step_words import in_words
+from jittok.cli.step_descriptions import in_words
 from jittok.errors import EncodingFailed
 from jittok.pipeline import models, steps
 from jittok.pipeline.pipeline import FIRST_TEXT

@@ -7,7 +7,7 @@ from write_gguf import vocab_file
 
 from jittok.errors import MalformedVocab
 from jittok.vocab import read_vocab
-from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS, PHI3_TEXTS, USER_TEXTS, Texts
+from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS, PHI3_TEXTS, USER_TEXTS, TextIndex
 from jittok.vocab.load import _flat
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER, BYTE, LSTRIP, RSTRIP = 1, 2, 4, 8, 16, 32, 128, 256
@@ -185,7 +185,7 @@ texts = st.lists(
 
 @given(texts, texts)
 def test_texts_are_found_as_in_a_dict(tokens, wanted):
-    table = Texts(*_flat(tokens))
+    table = TextIndex(*_flat(tokens))
     assert len(table) == len(tokens)
     assert [table[k] for k in range(len(tokens))] == tokens
     assert table.find(wanted) == {text: tokens.index(text) for text in wanted if text in tokens}

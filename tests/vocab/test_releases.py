@@ -16,7 +16,7 @@ from jittok.loading import of_release
 from jittok.vocab import read_vocab
 from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS
 from jittok.vocab.keys import ID_KEYS, TYPE_OF_MODEL, pre_names
-from jittok.vocab.parting import partings
+from jittok.vocab.release_diff import release_differences
 from jittok.vocab.releases import MODELS_SINCE, NEWEST, RELEASES, TEXTS_SINCE, has, release_named
 
 DATA = Path(__file__).parents[1] / "data"
@@ -127,15 +127,15 @@ def test_fingerprints_differ_where_answers_do():
     for name, (file, differs) in files.items():
         marks = {jittok.load(file, llama_cpp=release.name, cache=False).fingerprint for release in RELEASES}
         assert (len(marks) > 1) == differs, name
-        assert bool(partings(file)) == differs, name
+        assert bool(release_differences(file)) == differs, name
 
 
 def test_plamo_2_obeys_its_flags_since_b11739():
     file = plamo("plamo2", add_bos_token=True, add_eos_token=True)
     tokens = {release: jittok.load(file, llama_cpp=release).encode("ab", add_special=True).tolist() for release in SETS}
     assert tokens == {"0.3.36": [262], "b11739": [1, 262, 2]}
-    assert any("obeys add_bos" in note for note in partings(file))
-    assert not any("obeys add_bos" in note for note in partings(plamo("plamo2")))
+    assert any("obeys add_bos" in note for note in release_differences(file))
+    assert not any("obeys add_bos" in note for note in release_differences(plamo("plamo2")))
 
 
 def test_the_release_is_kept_by_pickles_and_asked_for_again():

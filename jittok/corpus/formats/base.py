@@ -133,8 +133,8 @@ class Format(ABC):
         if self.facts.dtype == "auto":
             return np.dtype(self.small if self.facts.vocab_size <= self.small_size else self.large).newbyteorder("<")
         if self.facts.dtype not in (self.small, self.large):
-            room = (self.small,) if self.facts.vocab_size <= self.small_size else ()
-            widths = ", ".join(dict.fromkeys(("auto", *room, self.large)))
+            capacity = (self.small,) if self.facts.vocab_size <= self.small_size else ()
+            widths = ", ".join(dict.fromkeys(("auto", *capacity, self.large)))
             raise CorpusError(f"--dtype, format {self.name}", self.facts.dtype, f"one of {widths}")
         if self.facts.vocab_size > np.iinfo(self.facts.dtype).max + 1:
             raise CorpusError(

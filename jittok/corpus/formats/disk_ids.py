@@ -60,12 +60,12 @@ class DiskIds:
             )
         return np.frombuffer(raw, self.dtype)
 
-    def _read(self, count: int, place: int) -> bytes:
+    def _read(self, count: int, position: int) -> bytes:
         if hasattr(os, "pread"):
-            raw = os.pread(self._descriptor, count, place)
-            while len(raw) < count and (more := os.pread(self._descriptor, count - len(raw), place + len(raw))):
+            raw = os.pread(self._descriptor, count, position)
+            while len(raw) < count and (more := os.pread(self._descriptor, count - len(raw), position + len(raw))):
                 raw += more  # one call reads 2 GB at most
             return raw
         with self._turn:
-            os.lseek(self._descriptor, place, os.SEEK_SET)
+            os.lseek(self._descriptor, position, os.SEEK_SET)
             return os.read(self._descriptor, count)

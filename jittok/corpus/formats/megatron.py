@@ -88,10 +88,10 @@ class Megatron(Format):
             raise CorpusError(str(index), repr(head[:18]), "the head of a Megatron index of these ids")
         sequences, ends = (int(number) for number in np.frombuffer(head, "<u8", 2, 18))
         lengths = read_array(index, "<i4", ARRAYS_AT, sequences)
-        places = read_array(index, "<i8", ARRAYS_AT + 12 * sequences, ends)
+        positions = read_array(index, "<i8", ARRAYS_AT + 12 * sequences, ends)
         starts = np.zeros(sequences + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
-        return Block(self.ids_of(path), starts[places])
+        return Block(self.ids_of(path), starts[positions])
 
 
 def _head(path: Path) -> bytes:

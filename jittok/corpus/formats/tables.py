@@ -156,14 +156,14 @@ class _Heads(io.RawIOBase):
         self._file.close()
         super().close()
 
-    def place(self, address: int) -> int:
+    def position(self, address: int) -> int:
         """Where in the file the byte stands that has this address; -1: it is none of the file's."""
-        for array, place in reversed(self._given):
+        for array, position in reversed(self._given):
             if 0 <= address - array.ctypes.data < array.size:
-                return place + address - array.ctypes.data
+                return position + address - array.ctypes.data
         return -1
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Of what was read."""
         self._given.clear()
 
@@ -181,17 +181,19 @@ def _batches_of(path: Path) -> list[Lazy]:
                 raise CorpusError(str(path), InWords(f"a column of {column.type}"), "lists of int32 without nulls")
             _, offsets, _, ids = column.buffers()
             counts = len(column), len(column.values)  # what is empty lies nowhere
-            places = [heads.place(b.address) if b and n else 0 for b, n in zip((offsets, ids), counts, strict=True)]
-            if min(places) < 0:
+            positions = [
+                heads.position(b.address) if b and n else 0 for b, n in zip((offsets, ids), counts, strict=True)
+            ]
+            if min(positions) < 0:
                 raise CorpusError(str(path), InWords(f"batch {number} packed"), "batches that are not packed")
-            load = partial(_read_batch, path, places[0], counts[0], places[1], counts[1])
+            load = partial(_read_batch, path, positions[0], counts[0], positions[1], counts[1])
             found.append(Lazy(len(column), load))
-            heads.let_go()
+            heads.release()
     return found
 
 
-def _read_batch(path: Path, places: int, documents: int, ids: int, count: int) -> Block:
-    offsets = read_array(path, "<i4", places, documents + 1 if documents else 0).astype(np.int64)
+def _read_batch(path: Path, positions: int, documents: int, ids: int, count: int) -> Block:
+    offsets = read_array(path, "<i4", positions, documents + 1 if documents else 0).astype(np.int64)
     return Block(DiskIds(path, "<i4", ids, count), offsets if documents else np.zeros(1, np.int64))
 
 

@@ -10,18 +10,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jittok.models.bpe.arrays import Arrays
+    from jittok.models.bpe.arrays import BpeArrays
     from jittok.models.bpe.compile import compile_pipeline, with_chain
-    from jittok.models.bpe.entry import IDS_PER_BYTE, encode_fragments, for_much_text, may_part
-    from jittok.models.bpe.work import Work, make_work, regrow
+    from jittok.models.bpe.entry import IDS_PER_BYTE, can_split_at_spaces, encode_fragments, optimized_layout
+    from jittok.models.bpe.scratch import BpeWork, make_work, regrow
 
 __all__ = [
-    "IDS_PER_BYTE", "Arrays", "Work", "compile_pipeline", "encode_fragments", "for_much_text", "make_work", "may_part",
-    "regrow", "with_chain",
+    "IDS_PER_BYTE",
+    "BpeArrays",
+    "BpeWork",
+    "can_split_at_spaces",
+    "compile_pipeline",
+    "encode_fragments",
+    "make_work",
+    "optimized_layout",
+    "regrow",
+    "with_chain",
 ]  # fmt: skip
 
-_HOMES = {"compile_pipeline": "compile", "with_chain": "compile", "Arrays": "arrays"} | dict.fromkeys(
-    ("Work", "make_work", "regrow"), "work"
+_HOMES = {"compile_pipeline": "compile", "with_chain": "compile", "BpeArrays": "arrays"} | dict.fromkeys(
+    ("BpeWork", "make_work", "regrow"), "scratch"
 )
 """The modules of names that `entry` does not define; a vocabulary loaded from the cache never imports `compile`."""
 

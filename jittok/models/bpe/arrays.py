@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jittok._jit import I32, I64, U64
-from jittok.merging.chain import Chain
-from jittok.models.bpe.joints import Joints
-from jittok.models.bpe.seeds import Seeds
+from jittok.merging.left_to_right import LongWordTables
+from jittok.models.bpe.merge_boundaries import MergeBoundaries
+from jittok.models.bpe.single_token_words import SingleTokenWords
 from jittok.normalize.case import CaseTable
 from jittok.pretokenize.splitters.blocks import CharacterClasses
 from jittok.pretokenize.splitters.general import Splitter
@@ -20,7 +20,7 @@ PLAIN, HYBRIDDNA, WHITESPACE = 0, 1, 2
 """llama.cpp's sessions; those of models `hybriddna` and `whitespace` wrap the plain one."""
 
 
-class Arrays(NamedTuple):
+class BpeArrays(NamedTuple):
     """Flat arrays of a BPE vocabulary.
 
     Invariants: ids are below `tokens`, symbols below tokens + virtual_at.size - 1; virtual_at rises from 0 to
@@ -52,9 +52,9 @@ class Arrays(NamedTuple):
     contractions: int  # LLAMA3: PREFIX, SUFFIX or WITHOUT, and FOLDED
     classes: CharacterClasses
     byte_pairs: U64  # [65536] `find_pair` of each two bytes' symbols; LINES: a space is U+2581
-    joints: Joints  # bytes or characters that a merge can join
+    joints: MergeBoundaries  # bytes or characters that a merge can join
     rules: SpanRules  # LINES: where a line may be cut
-    seeds: Seeds
-    chain: Chain  # for long words
+    seeds: SingleTokenWords
+    chain: LongWordTables  # for long words
     dna: I32  # [3] session HYBRIDDNA: ids of <dna>, </dna>, <oov>
     case: CaseTable  # session WHITESPACE

@@ -10,23 +10,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel, wide
+from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, as_int64, frozen, helper, kernel
 from jittok._raw import window
-from jittok.merging.chain_build import build_chain, character_rows, no_chain
-from jittok.merging.living import Pairs, living
-from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, WHITESPACE, Arrays
-from jittok.models.bpe.joint_rules import all_joined, byte_joints, character_joints
-from jittok.models.bpe.joints import Joints
-from jittok.models.bpe.line_rules import line_rules
-from jittok.models.bpe.planting import planted_seeds
-from jittok.models.bpe.seeds import empty_slots, freeze
+from jittok.merging.left_to_right_build import build_chain, character_rows, no_chain
+from jittok.merging.reachable import MergePairs, reachable_merges
+from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, WHITESPACE, BpeArrays
+from jittok.models.bpe.line_boundaries import line_boundaries
+from jittok.models.bpe.merge_boundaries import MergeBoundaries
+from jittok.models.bpe.merge_boundary_tables import all_joined, byte_boundaries, character_boundaries
+from jittok.models.bpe.single_token_build import build_single_token_words
+from jittok.models.bpe.single_token_words import empty_slots, freeze
 from jittok.normalize.case import case_table, no_case
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import PairMerges
 from jittok.pipeline.steps import BeginLines, Cut, CutWhite, Kmers, Lowercase, ReadUtf8, Replace
 from jittok.pretokenize.families import GENERAL_NUMBERS, LINES, cuts_lines, family_numbers
-from jittok.pretokenize.program import splitter_of
 from jittok.pretokenize.records import families
+from jittok.pretokenize.splitter_tables import splitter_of
 from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
@@ -46,10 +46,10 @@ from jittok.structures.pair_table import NO_PAIR, PairTable
 from jittok.unicode import tables
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
-OUT_OF_ROOM = -1
+OUT_OF_CAPACITY = -1
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays:
+def compile_pipeline(pipeline: Pipeline) -> BpeArrays:
     """Flat arrays of a GGUF of type "bpe"; linear in its bytes."""
     model, read = pipeline.model, pipeline.step(ReadUtf8)
     assert isinstance(model, PairMerges)
@@ -62,7 +62,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     symbols, merges = _resolve(model, *keys)
     alphabet = encoded_bytes() if byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
     byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
-    merges, pairs, made = living(merges, _bases(symbols, byte_symbols, byte_encode), symbols.offsets.size - 1)
+    merges, pairs, made = reachable_merges(merges, _bases(symbols, byte_symbols, byte_encode), symbols.offsets.size - 1)
     virtual_at, virtual_ids = _fallbacks(symbols, *keys)
     whole, whole_ids = whole_words(*keys) if byte_encode else _all_words(*keys)
     session, dna = _session(pipeline)
@@ -77,7 +77,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     if family == LINES:
         paired[SPACE_BYTE] = find_rows(symbols, [SPACE_MARK_BYTES])[0]
     slots, bits = empty_slots(0)
-    arrays = Arrays(
+    arrays = BpeArrays(
         splitter=splitter_of(patterns),
         pairs=pairs,
         tokens=tokens,
@@ -105,16 +105,16 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
         classes=character_classes(letters),
         byte_pairs=pair_all_bytes(pairs, frozen(paired, np.int32)),
         joints=_joints(model, symbols, merges, byte_symbols),
-        rules=line_rules(symbols, merges.left, merges.right) if family == LINES else no_cuts(),
+        rules=line_boundaries(symbols, merges.left, merges.right) if family == LINES else no_cuts(),
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=dna,
         case=case_table() if session == WHITESPACE else no_case(),
     )
-    return arrays._replace(seeds=planted_seeds(arrays, made)) if byte_encode or family == LINES else arrays
+    return arrays._replace(seeds=build_single_token_words(arrays, made)) if byte_encode or family == LINES else arrays
 
 
-def with_chain(arrays: Arrays) -> Arrays:
+def with_chain(arrays: BpeArrays) -> BpeArrays:
     """The same, with the tables of left-to-right BPE for long words if the merges allow it."""
     bases = _bases(arrays.texts, arrays.byte_symbols, bool(arrays.byte_encode))
     return arrays._replace(chain=build_chain(arrays.pairs, bases, arrays.texts.offsets.size - 1))
@@ -147,12 +147,12 @@ def encoded_bytes() -> list[bytes]:
     return [tables.byte_encode(bytes([b])) for b in range(256)]
 
 
-def _joints(model: PairMerges, symbols: BytesTable, merges: Pairs, byte_symbols: I32) -> Joints:
+def _joints(model: PairMerges, symbols: BytesTable, merges: MergePairs, byte_symbols: I32) -> MergeBoundaries:
     if model.whole_words:
         return all_joined(not model.byte_alphabet)
     if model.byte_alphabet:
-        return byte_joints(symbols, *merges[:3], byte_of_character(), int(byte_symbols[SPACE_BYTE]))
-    return character_joints(symbols, merges.left, merges.right)
+        return byte_boundaries(symbols, *merges[:3], byte_of_character(), int(byte_symbols[SPACE_BYTE]))
+    return character_boundaries(symbols, merges.left, merges.right)
 
 
 def _flat(texts: list[bytes]) -> tuple[U8, I64]:
@@ -164,7 +164,7 @@ def _tokens_only(rows: I32, tokens: int) -> I32:
     return frozen(np.where(rows < tokens, rows, ABSENT), np.int32)
 
 
-def _resolve(model: PairMerges, key_bytes: U8, key_offsets: I64) -> tuple[BytesTable, Pairs]:
+def _resolve(model: PairMerges, key_bytes: U8, key_offsets: I64) -> tuple[BytesTable, MergePairs]:
     """(texts of all symbols, the merges that can match)."""
     bytes_first = _flat(encoded_bytes() if model.byte_alphabet else [])
     count, tokens = model.offsets.size - 1, key_offsets.size - 1
@@ -172,18 +172,18 @@ def _resolve(model: PairMerges, key_bytes: U8, key_offsets: I64) -> tuple[BytesT
     spare = 1024
     while True:
         # texts of virtual symbols are appended to those of the tokens
-        room = min(spare, 3 * count + 256)
+        capacity = min(spare, 3 * count + 256)
         data = np.empty(key_bytes.size + spare * 64 + int(model.lines.size) + 1024, np.uint8)
-        offsets = np.zeros(tokens + room + 2, np.int64)
+        offsets = np.zeros(tokens + capacity + 2, np.int64)
         data[: key_bytes.size], offsets[: tokens + 1] = key_bytes, key_offsets
-        slots = np.zeros(slot_count(tokens + room), np.int32)
+        slots = np.zeros(slot_count(tokens + capacity), np.int32)
         fill_bytes_table(frozen(data, np.uint8), frozen(offsets[: tokens + 1], np.int64), slots, KEYS)
         merge_data, merge_offsets = frozen(model.lines, np.uint8), frozen(model.offsets, np.int64)
         rows = np.empty(2, np.int64)
         used = resolve_merges(
             data, offsets, slots, KEYS, tokens, *bytes_first, merge_data, merge_offsets, *merges, rows
         )
-        if used != OUT_OF_ROOM:
+        if used != OUT_OF_CAPACITY:
             break
         spare *= 16
     total = int(rows[0])
@@ -193,7 +193,7 @@ def _resolve(model: PairMerges, key_bytes: U8, key_offsets: I64) -> tuple[BytesT
         frozen(slots, np.int32),
         KEYS,
     )
-    return texts, Pairs(*(frozen(column[:used].copy(), np.int32) for column in merges))
+    return texts, MergePairs(*(frozen(column[:used].copy(), np.int32) for column in merges))
 
 
 @kernel
@@ -229,7 +229,7 @@ def resolve_merges(
     for k in range(byte_offsets.size - 1):
         row, symbols = _symbol(table, data, offsets, symbols, byte_data, byte_offsets[k], byte_offsets[k + 1], 0, 0)
         if row < 0:
-            return OUT_OF_ROOM
+            return OUT_OF_CAPACITY
     for line in range(merge_offsets.size - 1):
         start, stop = merge_offsets[line], merge_offsets[line + 1]
         cut = start + 1
@@ -239,13 +239,13 @@ def resolve_merges(
             continue  # no space, or nothing after it: such a pair never occurs
         a, symbols = _symbol(table, data, offsets, symbols, merge_data, start, cut, 0, 0)
         if a < 0:
-            return OUT_OF_ROOM
+            return OUT_OF_CAPACITY
         b, symbols = _symbol(table, data, offsets, symbols, merge_data, cut + 1, stop, 0, 0)
         if b < 0:
-            return OUT_OF_ROOM
+            return OUT_OF_CAPACITY
         c, symbols = _symbol(table, data, offsets, symbols, merge_data, start, cut, cut + 1, stop)
         if c < 0:
-            return OUT_OF_ROOM
+            return OUT_OF_CAPACITY
         left[count], right[count], rank[count], merged[count] = a, b, line, c
         count += 1
     rows[0] = symbols
@@ -267,7 +267,7 @@ def _symbol(
     """(symbol of source[start:stop] + source[start_2:stop_2], symbols so far), or (OUT_OF_ROOM, ..)."""
     at = offsets[symbols]
     if at + stop - start + stop_2 - start_2 > data.size or symbols + 2 > offsets.size:
-        return OUT_OF_ROOM, symbols
+        return OUT_OF_CAPACITY, symbols
     for k in range(stop - start):
         data[at + k] = source[start + k]
     for k in range(stop_2 - start_2):
@@ -291,9 +291,9 @@ def _fallbacks(symbols: BytesTable, key_bytes: U8, key_offsets: I64) -> tuple[I6
     single[key_bytes[key_offsets[one]]] = one
     texts: NDArray[np.uint8] = symbols.data[symbols.offsets[tokens] :]
     ids = single[texts]
-    places = symbols.offsets[tokens:] - symbols.offsets[tokens]
+    positions = symbols.offsets[tokens:] - symbols.offsets[tokens]
     kept = np.concatenate([[0], np.cumsum(ids != ABSENT)])
-    return frozen(kept[places], np.int64), frozen(np.append(ids[ids != ABSENT], ABSENT), np.int32)
+    return frozen(kept[positions], np.int64), frozen(np.append(ids[ids != ABSENT], ABSENT), np.int32)
 
 
 def _all_words(data: U8, offsets: I64) -> tuple[BytesTable, I32]:
@@ -331,14 +331,14 @@ def decode_texts(data: U8, offsets: I64, byte_of: I32, raw: OutU8, ends: OutI64,
         i, at = offsets[row], out
         stop = offsets[row + 1]
         while i < stop:
-            c = wide(data[i])
+            c = as_int64(data[i])
             i += 1
-            if c >= 0xC2 and c < 0xC8 and i < stop and wide(data[i]) & 0xC0 == 0x80:
-                c = (c & 0x1F) << 6 | wide(data[i]) & 0x3F
+            if c >= 0xC2 and c < 0xC8 and i < stop and as_int64(data[i]) & 0xC0 == 0x80:
+                c = (c & 0x1F) << 6 | as_int64(data[i]) & 0x3F
                 i += 1
             elif c >= 0x80:
                 c = 0  # not in the alphabet
-            byte = wide(byte_of[c])
+            byte = as_int64(byte_of[c])
             if byte == ABSENT:
                 at = -1
                 break

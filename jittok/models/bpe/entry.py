@@ -7,12 +7,12 @@ from typing import Any
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64
 from jittok.fragments import FRAGMENT
-from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, Arrays
-from jittok.models.bpe.fast import encode_gpt2, encode_llama3, encode_marked
+from jittok.models.bpe.arrays import HYBRIDDNA, PLAIN, BpeArrays
+from jittok.models.bpe.dna_and_whitespace import encode_session
+from jittok.models.bpe.fast_path import encode_gpt2, encode_llama3, encode_marked
 from jittok.models.bpe.general import encode_general
 from jittok.models.bpe.lines import encode_lines
-from jittok.models.bpe.sessions import encode_session
-from jittok.models.bpe.work import Work
+from jittok.models.bpe.scratch import BpeWork
 from jittok.pretokenize.families import GENERAL, GPT2, LINES, LLAMA3, MARKED
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER
@@ -24,7 +24,7 @@ IDS_PER_BYTE = 1
 _KERNELS = {GPT2: encode_gpt2, LLAMA3: encode_llama3, LINES: encode_lines, MARKED: encode_marked}
 
 
-def may_part(arrays: Arrays, _size: int) -> bool:
+def can_split_at_spaces(arrays: BpeArrays, _size: int) -> bool:
     """Whether a text may be cut before a space between two ASCII letters. In the families GPT2 and LLAMA3 a pre-token
     begins there, whatever is before it. For LINES, the rules decide."""
     if arrays.session == HYBRIDDNA:
@@ -34,7 +34,7 @@ def may_part(arrays: Arrays, _size: int) -> bool:
     return arrays.family not in (GENERAL, MARKED)
 
 
-def for_much_text(arrays: Arrays) -> Arrays:
+def optimized_layout(arrays: BpeArrays) -> BpeArrays:
     """The same with the tables for new words in huge pages: takes milliseconds, which only much text is worth."""
     return arrays._replace(
         pairs=arrays.pairs._replace(slots=in_huge_pages(arrays.pairs.slots)),
@@ -47,8 +47,8 @@ def _run(kernel: Callable[..., int], *args: Any) -> int:
 
 
 def encode_fragments(
-    model: Arrays,
-    work: Work,
+    model: BpeArrays,
+    work: BpeWork,
     data: U8,
     starts: I64,
     stops: I64,

@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, I64, U8, OutI32, frozen, helper, kernel
-from jittok.merging.chain_build import no_chain
-from jittok.merging.living import Pairs, living
-from jittok.models.bpe.arrays import PLAIN, Arrays
+from jittok.merging.left_to_right_build import no_chain
+from jittok.merging.reachable import MergePairs, reachable_merges
+from jittok.models.bpe.arrays import PLAIN, BpeArrays
 from jittok.models.bpe.compile import byte_of_character, encoded_bytes, pair_all_bytes, whole_words
-from jittok.models.bpe.joint_rules import all_joined, byte_joints
-from jittok.models.bpe.planting import planted_seeds
-from jittok.models.bpe.seeds import empty_slots, freeze
+from jittok.models.bpe.merge_boundary_tables import all_joined, byte_boundaries
+from jittok.models.bpe.single_token_build import build_single_token_words
+from jittok.models.bpe.single_token_words import empty_slots, freeze
 from jittok.normalize.case import no_case
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import Merges, Ranks
 from jittok.pipeline.pipeline import packed
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3
-from jittok.pretokenize.files import Family, crosses, family_of, splitter_of_stages
+from jittok.pretokenize.file_splitters import RecognizedFamily, crosses, family_of, splitter_of_stages
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.safe_cuts.rules import no_cuts
 from jittok.structures.bytes_table import (
@@ -43,14 +43,14 @@ from jittok.unicode.characters import SPACE_BYTE
 from jittok.unicode.nfc import compositions
 
 FAMILIES = {"gpt2": GPT2, "llama3": LLAMA3}
-NO_FAMILY = Family("")
+NO_FAMILY = RecognizedFamily("")
 IN_NO_TEXT = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 """Bytes that never occur in UTF-8; some files have no tokens for them."""
 MOST_PARTS = 1 << 12
 """The most bytes of a token of ranks whose pair is searched for."""
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
     """The arrays of a byte-level BPE without a normalizer, or None if the pipeline is none."""
     model = pipeline.model
     spelled = _spelled(pipeline)
@@ -78,15 +78,17 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     else:
         assert isinstance(model, Merges)
         ranks = frozen(np.arange(model.left.size), np.int32)
-        pairs = Pairs(*(frozen(a, np.int32) for a in (model.left, model.right)), ranks, frozen(model.merged, np.int32))
+        pairs = MergePairs(
+            *(frozen(a, np.int32) for a in (model.left, model.right)), ranks, frozen(model.merged, np.int32)
+        )
     whole_known = isinstance(model, Ranks) or model.whole_words
     whole, whole_ids = whole_words(symbols.data, frozen(symbols.offsets[: tokens + 1], np.int64))
-    pairs, table, made = living(pairs, byte_symbols, tokens + len(missing))
+    pairs, table, made = reachable_merges(pairs, byte_symbols, tokens + len(missing))
     slots, bits = empty_slots(0)
-    joints = byte_joints(
+    joints = byte_boundaries(
         symbols, pairs.left, pairs.right, pairs.rank, byte_of_character(), int(byte_symbols[SPACE_BYTE])
     )
-    arrays = Arrays(
+    arrays = BpeArrays(
         splitter=splitter,
         pairs=table,
         tokens=tokens,
@@ -120,7 +122,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
         dna=frozen(np.full(3, ABSENT), np.int32),
         case=no_case(),
     )
-    return arrays._replace(seeds=planted_seeds(arrays, made))
+    return arrays._replace(seeds=build_single_token_words(arrays, made))
 
 
 def normal_form_alone(pipeline: Pipeline) -> bool:
@@ -173,14 +175,14 @@ def spelled_in_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tup
     return frozen(both[there], np.uint8), frozen(offsets + more[offsets], np.int64)
 
 
-def pairs_of_ranks(texts: BytesTable, byte_tokens: I32) -> Pairs:
+def pairs_of_ranks(texts: BytesTable, byte_tokens: I32) -> MergePairs:
     """The one pair that makes each token of ranks. texts: raw texts by id; byte_tokens: int32[256]."""
     count = texts.offsets.size - 1
     columns = [np.empty(count, np.int32) for _ in range(3)]
     scratch = [np.empty(MOST_PARTS, np.int32) for _ in range(2)]
     used = last_merges(texts, byte_tokens, *columns, *scratch)
     left, right, merged = (frozen(column[:used].copy(), np.int32) for column in columns)
-    return Pairs(left, right, merged, merged)
+    return MergePairs(left, right, merged, merged)
 
 
 @kernel

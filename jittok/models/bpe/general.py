@@ -7,13 +7,13 @@ from typing import NamedTuple
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, bit_places, get_u64, put_i64, readable_behind, window
 from jittok.fragments import NEED, OUT_OF_WORK
-from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.joints import JointWindow, cut_joints
+from jittok.models.bpe.arrays import BpeArrays
+from jittok.models.bpe.merge_boundaries import MergeBoundaryWindow, cut_merge_boundaries
 from jittok.models.bpe.plain import encode_text
-from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, finish, open_work, resolve
-from jittok.piece_cache.fragment_loop import make_encode_fragments
-from jittok.piece_cache.run_loop import Fragments, make_encode_run
-from jittok.piece_cache.tables import SLACK
+from jittok.models.bpe.scratch import BYTES_PER_BYTE, BpeWork, WorkWindow, discard, flush, open_work, resolve
+from jittok.pretoken_cache.fragment_loop import make_encode_fragments
+from jittok.pretoken_cache.run_loop import Fragments, make_encode_run
+from jittok.pretoken_cache.tables import SPARE_IDS
 from jittok.pretokenize.splitters.general import SplitterWindow, SplitWindow, open_splitter, split_run
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 
@@ -23,24 +23,24 @@ class _Splitting(NamedTuple):
 
     splitter: SplitterWindow
     split: SplitWindow
-    joints: JointWindow
+    joints: MergeBoundaryWindow
 
 
 @helper
 def _split_run(
-    own: _Splitting, text: Window, begin: int, end: int, fragments: Fragments, k: int, last: int, places: Window
+    own: _Splitting, text: Window, begin: int, end: int, fragments: Fragments, k: int, last: int, positions: Window
 ) -> int:
     """Write where the pre-tokens of the fragments begin; returns their number or MALFORMED."""
     if split_run(own.splitter, text, begin, end, fragments, k, last, own.split) < end:
         return MALFORMED
-    cut_joints(own.joints, False, text, begin, end - begin, own.split.cuts)
+    cut_merge_boundaries(own.joints, False, text, begin, end - begin, own.split.cuts)
     number = 0
     for word in range((end - begin) // 64 + 1):
-        number = bit_places(places, number, word * 64, get_u64(own.split.cuts, word))
+        number = bit_places(positions, number, word * 64, get_u64(own.split.cuts, word))
     return number - 1  # the last one is the end
 
 
-_encode_run = make_encode_run(_split_run, resolve, finish, drop)
+_encode_run = make_encode_run(_split_run, resolve, flush, discard)
 
 
 @helper
@@ -51,7 +51,7 @@ def has_work(work: WorkWindow, start: int, stop: int, growth: int, report: Windo
     if growth * (stop - start) > work.longest - 16:
         put_i64(report, NEED, stop - start)
         return False
-    put_i64(report, NEED, 2 * growth * (stop - start) + SLACK + 16)
+    put_i64(report, NEED, 2 * growth * (stop - start) + SPARE_IDS + 16)
     return True
 
 
@@ -63,14 +63,14 @@ class _Windows(NamedTuple):
 
 
 @helper
-def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> _Windows:
+def _open(model: BpeArrays, work: BpeWork, tokens: I32, ends: OutI64) -> _Windows:
     own = open_work(model, work, tokens, ends)
     return _Windows(own, _Splitting(open_splitter(model.splitter), own.split, own.joints))
 
 
 @helper
 def _run(
-    model: Arrays,
+    model: BpeArrays,
     w: _Windows,
     text: Window,
     size: int,
@@ -79,21 +79,21 @@ def _run(
     last: int,
     ids: Window,
     count: int,
-    room: int,
+    capacity: int,
     report: Window,
 ) -> tuple[int, int]:
     own = w.own
     most = min(own.chunk, own.longest - PAD) if model.byte_encode and not model.escape else 0
     return _encode_run(
-        w.splitting, own.cache, own.records, own.places, own.run, own, 2, most, text, size, fragments, k, last, ids,
-        count, room, report,
+        w.splitting, own.cache, own.records, own.positions, own.run, own, 2, most, text, size, fragments, k, last, ids,
+        count, capacity, report,
     )  # fmt: skip
 
 
 @helper
 def _text(
-    model: Arrays,
-    _work: Work,
+    model: BpeArrays,
+    _work: BpeWork,
     w: _Windows,
     data: U8,
     start: int,
@@ -104,7 +104,7 @@ def _text(
     report: OutI64,
 ) -> int:
     source, notes = window(data), window(report)
-    if not has_work(w.own, start, stop, GROWTH + model.begin_lines, notes):
+    if not has_work(w.own, start, stop, BYTES_PER_BYTE + model.begin_lines, notes):
         return OUT_OF_WORK
     padded = int(stop + PAD <= data.size or readable_behind(source, stop, PAD))
     return encode_text(
@@ -117,8 +117,8 @@ _encode_fragments = make_encode_fragments(_open, _run, _text)
 
 @kernel
 def encode_general(
-    model: Arrays,
-    work: Work,
+    model: BpeArrays,
+    work: BpeWork,
     data: U8,
     starts: I64,
     stops: I64,

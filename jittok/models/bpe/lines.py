@@ -13,15 +13,24 @@ from typing import Any
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import PAD, Window, get_u8, put_i32, put_u8
 from jittok.fragments import OUT_OF_WORK
-from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.deferred import defer_characters
-from jittok.models.bpe.seeds import LONGEST, NOT_FOUND, find_seed
+from jittok.models.bpe.arrays import BpeArrays
+from jittok.models.bpe.batched_words import defer_characters
+from jittok.models.bpe.scratch import (
+    BYTES_PER_BYTE,
+    BpeWork,
+    WorkWindow,
+    discard,
+    flush,
+    free_lanes,
+    open_work,
+    prefetch,
+)
+from jittok.models.bpe.single_token_words import LONGEST_KEY, NOT_FOUND, find_word
 from jittok.models.bpe.words import encode_word
-from jittok.models.bpe.work import GROWTH, Work, WorkWindow, drop, expect, finish, make_room, open_work
-from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
-from jittok.piece_cache.lookup import DEFERRED, make_resolve
-from jittok.piece_cache.span_loop import NO_LIMIT, SpanWorkWindow
-from jittok.piece_cache.tables import Key
+from jittok.pretoken_cache.fragment_loop import Spans, make_encode_by_spans
+from jittok.pretoken_cache.lookup import DEFERRED, make_resolve
+from jittok.pretoken_cache.span_loop import NO_LIMIT, SpanWorkWindow
+from jittok.pretoken_cache.tables import Key
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.safe_cuts.cuts import open_rules
@@ -37,7 +46,7 @@ def _encode_span(
 ) -> int:
     """Ids of a span of valid UTF-8; OUT_OF_WORK, LONG_WORD."""
     at = 0
-    if GROWTH * (stop - start) > work.longest:
+    if BYTES_PER_BYTE * (stop - start) > work.longest:
         return OUT_OF_WORK
     for i in range(start, stop):
         byte = get_u8(text, i)
@@ -55,8 +64,8 @@ def _encode_span(
 @helper
 def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
     """The same for a span of up to 31 bytes: if it must be merged, it is deferred."""
-    if stop - start <= LONGEST:
-        token = find_seed(work.seeds, key[0], key[1])
+    if stop - start <= LONGEST_KEY:
+        token = find_word(work.seeds, key[0], key[1])
         if token != NOT_FOUND:
             put_i32(ids, count, token)
             return count + 1
@@ -68,17 +77,17 @@ def _encode_or_defer(work: WorkWindow, text: Window, start: int, stop: int, key:
     return _encode_span(work, text, start, stop, key[0], key[1], ids, count)
 
 
-_resolve = make_resolve(_encode_span, expect, deferred=(_encode_or_defer, make_room))
+_resolve = make_resolve(_encode_span, prefetch, deferred=(_encode_or_defer, free_lanes))
 
 
 @helper
-def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
-    own, longest = open_work(model, work, tokens, ends), (work.text.size - PAD - 16) // GROWTH
+def _open(model: BpeArrays, work: BpeWork, tokens: I32, ends: OutI64) -> Spans:
+    own, longest = open_work(model, work, tokens, ends), (work.text.size - PAD - 16) // BYTES_PER_BYTE
     spans = SpanWorkWindow(
         open_rules(model.rules),
         own.text,
         longest,
-        own.places,
+        own.positions,
         own.run,
         own.records,
         own.cache,
@@ -90,8 +99,8 @@ def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
 
 @helper
 def _whole(
-    _model: Arrays,
-    _work: Work,
+    _model: BpeArrays,
+    _work: BpeWork,
     _own: Spans,
     _data: U8,
     _start: int,
@@ -104,13 +113,13 @@ def _whole(
     return MALFORMED
 
 
-_encode_fragments = make_encode_by_spans(_open, split_spans, _resolve, _whole, finish, drop)
+_encode_fragments = make_encode_by_spans(_open, split_spans, _resolve, _whole, flush, discard)
 
 
 @kernel
 def encode_lines(
-    model: Arrays,
-    work: Work,
+    model: BpeArrays,
+    work: BpeWork,
     data: U8,
     starts: I64,
     stops: I64,

@@ -6,13 +6,13 @@ import numpy as np
 
 from jittok._jit import helper
 from jittok._raw import Window, bit_places, get_i32, get_i64, get_u8, get_u64, put_i32, put_i64, put_u8
-from jittok.fragments import BEYOND_UNICODE, FOUND, OFFSET, OUT_OF_ROOM, SPACE_IN_SYMBOL
-from jittok.models.bpe.arrays import Arrays
-from jittok.models.bpe.joints import cut_joints
-from jittok.models.bpe.text import BAD, decode, put_code_point
-from jittok.models.bpe.work import WorkWindow, encode_pieces, look_up
-from jittok.piece_cache.tables import SLACK
-from jittok.pretokenize.splitters.borrowed import LONG, borrow, borrowed_words
+from jittok.fragments import BEYOND_UNICODE, FOUND, OFFSET, OUT_OF_CAPACITY, SPACE_IN_SYMBOL
+from jittok.models.bpe.arrays import BpeArrays
+from jittok.models.bpe.merge_boundaries import cut_merge_boundaries
+from jittok.models.bpe.scratch import WorkWindow, encode_pieces, look_up
+from jittok.models.bpe.text_reader import BAD, decode, put_code_point
+from jittok.pretoken_cache.tables import SPARE_IDS
+from jittok.pretokenize.splitters.borrowed_scratch import LEAST_BYTES, borrow, borrowed_words
 from jittok.pretokenize.splitters.general import SplitterWindow, split_text
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
@@ -23,7 +23,7 @@ REPLACEMENT = 0xFFFD
 
 @helper
 def encode_text(
-    model: Arrays,
+    model: BpeArrays,
     work: WorkWindow,
     splitter: SplitterWindow,
     text: Window,
@@ -32,12 +32,12 @@ def encode_text(
     padded: int,
     ids: Window,
     count: int,
-    room: int,
+    capacity: int,
     report: Window,
 ) -> int:
     """Ids of text[start:stop] to ids[count:]; the new count or a code. The text is rewritten first if needed."""
     if model.escape == 0 and model.begin_lines == 0 and padded != 0:
-        done = encode_words(work, splitter, text, start, stop, start, False, True, ids, count, room, report)
+        done = encode_words(work, splitter, text, start, stop, start, False, True, ids, count, capacity, report)
         if done != MALFORMED:
             return done
     length = _rewrite(model, text, start, stop, work.text, report)
@@ -46,7 +46,7 @@ def encode_text(
     # the family LINES has cached pre-tokens with spaces for U+2581, so a rewritten text that still has a space must not
     # use the cache
     cached = model.escape == 0 or not _has_space(work.text, length)
-    count = encode_words(work, splitter, work.text, 0, length, 0, True, cached, ids, count, room, report)
+    count = encode_words(work, splitter, work.text, 0, length, 0, True, cached, ids, count, capacity, report)
     if count == SPACE_IN_SYMBOL:
         put_i64(report, OFFSET, _before_rewriting(model, text, start, stop, work.text, get_i64(report, OFFSET)))
     return count
@@ -61,10 +61,10 @@ def _has_space(text: Window, length: int) -> bool:
 
 
 @helper
-def _before_rewriting(model: Arrays, text: Window, start: int, stop: int, out: Window, place: int) -> int:
-    """The offset in text[start:stop] of the character that rewriting moved to `place`; overwrites `out`."""
+def _before_rewriting(model: BpeArrays, text: Window, start: int, stop: int, out: Window, position: int) -> int:
+    """The offset in text[start:stop] of the character that rewriting moved to `position`; overwrites `out`."""
     i, at, begins = start, 0, model.begin_lines != 0
-    while at < place:
+    while at < position:
         c, size = _read(model, text, i, stop)
         if begins and c not in (NEWLINE, SPACE_MARK_CODE):
             at = put_code_point(out, at, SPACE_MARK_CODE)
@@ -75,7 +75,7 @@ def _before_rewriting(model: Arrays, text: Window, start: int, stop: int, out: W
 
 
 @helper
-def _read(model: Arrays, text: Window, i: int, stop: int) -> tuple[int, int]:
+def _read(model: BpeArrays, text: Window, i: int, stop: int) -> tuple[int, int]:
     """(the code point that the sequence at i is rewritten to, the sequence's length)."""
     c, size = decode(text, i, stop, model.shortest)
     if c == BAD:
@@ -86,7 +86,7 @@ def _read(model: Arrays, text: Window, i: int, stop: int) -> tuple[int, int]:
 
 
 @helper
-def _rewrite(model: Arrays, text: Window, start: int, stop: int, out: Window, report: Window) -> int:
+def _rewrite(model: BpeArrays, text: Window, start: int, stop: int, out: Window, report: Window) -> int:
     """text[start:stop] as llama.cpp reads it, into out; returns the length or BEYOND_UNICODE."""
     i, at, begins = start, 0, model.begin_lines != 0
     while i < stop:
@@ -124,7 +124,7 @@ def encode_words(
     cached: bool,
     ids: Window,
     count: int,
-    room: int,
+    capacity: int,
     report: Window,
 ) -> int:
     """Ids of the pre-tokens of text[start:stop]; MALFORMED, with no effect, if it is invalid UTF-8.
@@ -135,26 +135,26 @@ def encode_words(
     if start == stop:
         return count
     split = work.split
-    if well_formed and stop - start > LONG:  # rewritten: it may be three times as long as the caller's
-        if count + borrowed_words(stop - start) > room:
-            return OUT_OF_ROOM
+    if well_formed and stop - start > LEAST_BYTES:  # rewritten: it may be three times as long as the caller's
+        if count + borrowed_words(stop - start) > capacity:
+            return OUT_OF_CAPACITY
         split = borrow(work.split, ids, count, stop - start)
     bad = split_text(splitter, text, start, stop, split, well_formed)
     if bad < stop:
         put_i64(report, OFFSET, bad)
         return MALFORMED
-    cut_joints(work.joints, work.words.byte_encode == 0, text, start, stop - start, work.split.cuts)
+    cut_merge_boundaries(work.joints, work.words.byte_encode == 0, text, start, stop - start, work.split.cuts)
     cuts, begin, number = work.split.cuts, 0, 0
     for word in range((stop - start) // 64 + 1):
-        number = bit_places(work.places, number, word * 64 - begin, get_u64(cuts, word))
-        done = get_i32(work.places, number - 1)
+        number = bit_places(work.positions, number, word * 64 - begin, get_u64(cuts, word))
+        done = get_i32(work.positions, number - 1)
         # the last offset is that of the next pre-token, or the end
         if number > 1 and (number > work.chunk // 4 or begin + done == stop - start):
-            if count + 2 * done + SLACK > room:
-                return OUT_OF_ROOM
+            if count + 2 * done + SPARE_IDS > capacity:
+                return OUT_OF_CAPACITY
             at, pieces = start + begin, number - 1
             if cached:
-                count = look_up(work.cache, work.records, work, text, at, work.places, pieces, 0, ids, count)
+                count = look_up(work.cache, work.records, work, text, at, work.positions, pieces, 0, ids, count)
             else:
                 count = encode_pieces(work, text, at, pieces, ids, count)
             if count == SPACE_IN_SYMBOL:
@@ -163,7 +163,7 @@ def encode_words(
             if count < 0:
                 return count
             begin += done
-            put_i32(work.places, 0, 0)
+            put_i32(work.positions, 0, 0)
             number = 1
     return count
 

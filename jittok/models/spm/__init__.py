@@ -5,22 +5,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-from jittok.models.spm.arrays import Arrays, Work, make_work, regrow
+from jittok.models.spm.arrays import SpmArrays, SpmWork, make_work, regrow
 from jittok.models.spm.kernel import encode_fragments
 
 if TYPE_CHECKING:
-    from jittok.models.spm.compile import compile_pipeline, may_part, with_chain
+    from jittok.models.spm.compile import can_split_at_spaces, compile_pipeline, with_chain
 
 IDS_PER_BYTE = 1
 
 __all__ = [
     "IDS_PER_BYTE",
-    "Arrays",
-    "Work",
+    "SpmArrays",
+    "SpmWork",
+    "can_split_at_spaces",
     "compile_pipeline",
     "encode_fragments",
     "make_work",
-    "may_part",
     "regrow",
     "with_chain",
 ]
@@ -28,7 +28,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the compiling modules on first use: a vocabulary loaded from the cache never needs them."""
-    if name in ("compile_pipeline", "may_part", "with_chain"):
+    if name in ("compile_pipeline", "can_split_at_spaces", "with_chain"):
         from jittok.models.spm import compile as compiler
 
         return getattr(compiler, name)

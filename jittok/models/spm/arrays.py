@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, U8, OutU8
-from jittok.merging.chain import Chain, MergerWork, make_merger_work
-from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+from jittok.merging.left_to_right import LongWordTables, MergerWork, make_merger_work
+from jittok.pretoken_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.safe_cuts.cuts import SpanRules
 from jittok.structures.bytes_table import BytesTable
 from jittok.structures.char_table import CharTable
 from jittok.structures.pages import scratch
 from jittok.structures.pair_table import PairTable
 
-GROWTH = 3
+BYTES_PER_BYTE = 3
 """A space becomes the three bytes of U+2581."""
 
 
-class Arrays(NamedTuple):
+class SpmArrays(NamedTuple):
     """A compiled SPM vocabulary: everything that its kernels read."""
 
     pairs: PairTable  # symbols are token ids, and from `tokens` on characters that only occur inside tokens
@@ -33,11 +33,11 @@ class Arrays(NamedTuple):
     characters: CharTable  # characters beyond ASCII -> symbols
     span_ascii: I32  # [128] `ascii`, but a space has the symbol of U+2581
     span_byte_ids: I32  # [256] `byte_ids` as in the file; in those, a caller may replace -1 by another id
-    chain: Chain  # for long spans
-    room_per_byte: int  # the most ids of one byte of text
+    chain: LongWordTables  # for long spans
+    ids_per_byte: int  # the most ids of one byte of text
 
 
-class Work(NamedTuple):
+class SpmWork(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
     escaped: OutU8  # [3 * longest + 16] a whole fragment with U+2581 for its spaces
@@ -45,14 +45,14 @@ class Work(NamedTuple):
     spans: SpanWork
 
 
-def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+def make_work(arrays: SpmArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> SpmWork:
     """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
-    room = GROWTH * longest + 16
+    capacity = BYTES_PER_BYTE * longest + 16
     spans = make_span_work(longest, arrays.tokens, cache_bytes, chunk)
-    return Work(scratch(room, np.uint8), make_merger_work(room), spans)
+    return SpmWork(scratch(capacity, np.uint8), make_merger_work(capacity), spans)
 
 
-def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+def regrow(arrays: SpmArrays, work: SpmWork, longest: int) -> SpmWork:
     """The same memory for longer fragments, with the same cache."""
     made = make_work(arrays, longest, 1 << 10, work.spans.chunk)
     return made._replace(spans=regrow_span_work(work.spans, longest))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, OutI64, OutU8, frozen, kernel, wide
-from jittok.merging.chain_build import build_chain, character_rows, no_chain
-from jittok.merging.living import Pairs, living
-from jittok.models.spm.arrays import Arrays
+from jittok._jit import I64, U8, OutI64, OutU8, as_int64, frozen, kernel
+from jittok.merging.left_to_right_build import build_chain, character_rows, no_chain
+from jittok.merging.reachable import MergePairs, reachable_merges
+from jittok.models.spm.arrays import SpmArrays
 from jittok.models.spm.pairs import all_pairs
-from jittok.models.spm.whole import character_length
+from jittok.models.spm.whole_fragment import character_length
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import ScoredMerges
 from jittok.pipeline.steps import PrependBehindSpecial
@@ -21,7 +21,7 @@ from jittok.structures.char_table import wide_characters
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays:
+def compile_pipeline(pipeline: Pipeline) -> SpmArrays:
     """Flat arrays of a GGUF of type "spm". Time: bytes of all tokens times the number of different token lengths."""
     model = pipeline.model
     assert isinstance(model, ScoredMerges)
@@ -31,8 +31,8 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     reachable, left, right, merged = all_pairs(texts, tokens)
     _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks; 0 is the best
     rank = ranks.astype(np.int32)[merged]
-    every = Pairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
-    pairs = living(every, character_rows(texts), texts.offsets.size - 1).table
+    every = MergePairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
+    pairs = reachable_merges(every, character_rows(texts), texts.offsets.size - 1).table
     singles = find_rows(texts, [bytes([b]) for b in range(256)])
     hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
     hexes[hexes >= tokens] = ABSENT
@@ -42,7 +42,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
     span_ascii = singles[:128].copy()
     span_ascii[SPACE_BYTE] = mark
-    return Arrays(
+    return SpmArrays(
         pairs=pairs,
         tokens=tokens,
         texts=texts,
@@ -55,16 +55,16 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
         span_ascii=frozen(span_ascii, np.int32),
         span_byte_ids=frozen(byte_ids, np.int32),
         chain=no_chain(),
-        room_per_byte=1 if 0 <= mark < tokens else 3,
+        ids_per_byte=1 if 0 <= mark < tokens else 3,
     )
 
 
-def with_chain(arrays: Arrays) -> Arrays:
+def with_chain(arrays: SpmArrays) -> SpmArrays:
     """The same, with the tables of left-to-right BPE for long spans if the merges allow it."""
     return arrays._replace(chain=build_chain(arrays.pairs, character_rows(arrays.texts), arrays.texts.offsets.size - 1))
 
 
-def may_part(arrays: Arrays, _size: int) -> bool:
+def can_split_at_spaces(arrays: SpmArrays, _size: int) -> bool:
     """Whether a text may be cut before a space between ASCII letters: if no token contains a letter before U+2581. The
     rules cover only tokens of valid UTF-8, so all must be valid."""
     followers = arrays.texts.data[np.minimum(arrays.texts.offsets, arrays.texts.data.size - 1)] & 0xC0 == 0x80
@@ -104,8 +104,8 @@ def other_characters_entered(data: U8, offsets: I64) -> BytesTable:
     found = distinct(keys << 3 | lengths).tolist()
     extra = [(key >> 3).to_bytes(4, "big")[: key & 7] for key in found]
     joined = np.concatenate([data[: int(offsets[-1])], np.frombuffer(b"".join(extra), np.uint8)])
-    places = np.concatenate([offsets, offsets[-1] + np.cumsum([len(text) for text in extra])])
-    return build_bytes_table(frozen(joined, np.uint8), frozen(places, np.int64))
+    positions = np.concatenate([offsets, offsets[-1] + np.cumsum([len(text) for text in extra])])
+    return build_bytes_table(frozen(joined, np.uint8), frozen(positions, np.int64))
 
 
 @kernel
@@ -119,7 +119,7 @@ def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
     for row in range(table.offsets.size - 1):
         i, stop = table.offsets[row], table.offsets[row + 1]
         while i < stop:
-            j = min(i + character_length(wide(table.data[i])), stop)
+            j = min(i + character_length(as_int64(table.data[i])), stop)
             if find_bytes(strings, strings.data, i, j) == ABSENT:
                 for k in range(i, j):
                     out[at] = table.data[k]

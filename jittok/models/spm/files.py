@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I64, U8, frozen
-from jittok.merging.chain_build import character_rows, no_chain
-from jittok.merging.living import Pairs, living
-from jittok.models.spm.arrays import Arrays
+from jittok.merging.left_to_right_build import character_rows, no_chain
+from jittok.merging.reachable import MergePairs, reachable_merges
+from jittok.models.spm.arrays import SpmArrays
 from jittok.models.spm.compile import other_characters_entered, span_rules
 from jittok.models.spm.pairs import all_pairs
-from jittok.models.spm.unused import is_merged
+from jittok.models.spm.unused_pieces import is_merged
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merges, Pieces
 from jittok.pipeline.pipeline import packed
@@ -32,7 +32,7 @@ NO_TEXT = b""
 """The text of a token that merging cannot make."""
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+def compile_pipeline(pipeline: Pipeline) -> SpmArrays | None:
     """The arrays of such a file, or None for any other."""
     if isinstance(pipeline.model, Merges):
         return _of_merges(pipeline, pipeline.model)
@@ -41,7 +41,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     return None
 
 
-def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> Arrays | None:
+def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> SpmArrays | None:
     """fused: the kernel's caller joins runs of unknown ids."""
     forms = {(Prepend(SPACE_MARK), ESCAPE): 1, (ESCAPE,): 0}
     if not all(isinstance(step, Prepend | Replace) for step in pipeline.normalize):
@@ -70,7 +70,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> Arrays
     return _arrays(texts, found, bytes_, (model.left, model.right, ranks, model.merged), prefix)
 
 
-def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
+def _of_pieces(pipeline: Pipeline, model: Pieces) -> SpmArrays | None:
     (step,) = pipeline.normalize
     assert isinstance(step, Squeeze)
     plain = not (step.charsmap.size or step.squeeze or step.suffix) and step.escape
@@ -82,11 +82,11 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     return _pieces(pipeline, model, int(step.prefix))
 
 
-def compile_normalized(pipeline: Pipeline) -> Arrays | None:
+def compile_normalized(pipeline: Pipeline) -> SpmArrays | None:
     """The arrays of BPE over characters for texts that are normalized already, or None for other files.
 
     Without byte fallback, each byte of an unknown character becomes the unknown id. The kernel's caller has to join
-    runs of these (`unknown`) and to split unused pieces (`unused`).
+    runs of these (`unknown_runs`) and to split unused pieces (`unused_pieces`).
     """
     model = pipeline.model
     if isinstance(model, Merges):
@@ -96,15 +96,15 @@ def compile_normalized(pipeline: Pipeline) -> Arrays | None:
     return _pieces(pipeline, model, 0)
 
 
-def _pieces(pipeline: Pipeline, model: Pieces, prefix: int) -> Arrays:
+def _pieces(pipeline: Pipeline, model: Pieces, prefix: int) -> SpmArrays:
     tokens = pipeline.model_tokens
     own = zip(tokens, model.types.tolist(), strict=True)
     texts_of = [
         text if text and (kind == NORMAL or (kind == UNUSED and is_merged(text))) else NO_TEXT for text, kind in own
     ]
     data, offsets = packed(texts_of)
-    room = np.append(data, np.uint8(SPACE_BYTE))  # one byte more, as the offset of an empty last token is read
-    texts = other_characters_entered(frozen(room, np.uint8), frozen(offsets, np.int64))
+    capacity = np.append(data, np.uint8(SPACE_BYTE))  # one byte more, as the offset of an empty last token is read
+    texts = other_characters_entered(frozen(capacity, np.uint8), frozen(offsets, np.int64))
     bytes_ = np.full(256, ABSENT if model.byte_fallback else model.unknown, np.int32)
     for token, (text, kind) in enumerate(zip(tokens, model.types.tolist(), strict=True)):
         if kind == BYTE and text is not None and model.byte_fallback:
@@ -118,16 +118,16 @@ def _pieces(pipeline: Pipeline, model: Pieces, prefix: int) -> Arrays:
 def _arrays(
     texts: BytesTable, reachable: NDArray[np.bool_], bytes_: NDArray[np.int32],
     columns: tuple[NDArray[np.integer], ...], prefix: int, tokens: int | None = None,
-) -> Arrays:  # fmt: skip
+) -> SpmArrays:  # fmt: skip
     count = texts.offsets.size - 1 if tokens is None else tokens
     singles = find_rows(texts, [bytes([byte]) for byte in range(256)])
     mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
     span_ascii = singles[:128].copy()
     span_ascii[SPACE_BYTE] = mark
     own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))
-    every = Pairs(*(frozen(column, np.int32) for column in columns))
-    pairs = living(every, character_rows(texts), texts.offsets.size - 1).table
-    return Arrays(
+    every = MergePairs(*(frozen(column, np.int32) for column in columns))
+    pairs = reachable_merges(every, character_rows(texts), texts.offsets.size - 1).table
+    return SpmArrays(
         pairs=pairs,
         tokens=count,
         texts=texts,
@@ -140,7 +140,7 @@ def _arrays(
         span_ascii=frozen(span_ascii, np.int32),
         span_byte_ids=frozen(bytes_, np.int32),
         chain=no_chain(),
-        room_per_byte=1 if 0 <= mark < count else 3,
+        ids_per_byte=1 if 0 <= mark < count else 3,
     )
 
 

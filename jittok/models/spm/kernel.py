@@ -13,13 +13,13 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_i32, get_u8, get_word, put_i32, window
-from jittok.merging.chain import Merger, merge_list, open_merger
-from jittok.models.spm.arrays import Arrays, Work
-from jittok.models.spm.whole import character_length, encode_whole
-from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
-from jittok.piece_cache.lookup import make_resolve
-from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK
-from jittok.piece_cache.span_loop import NO_LIMIT, WHOLE, open_span_work
+from jittok.merging.left_to_right import Merger, merge_list, open_merger
+from jittok.models.spm.arrays import SpmArrays, SpmWork
+from jittok.models.spm.whole_fragment import character_length, encode_whole
+from jittok.pretoken_cache.fragment_loop import Spans, make_encode_by_spans
+from jittok.pretoken_cache.lookup import make_resolve
+from jittok.pretoken_cache.run_loop import NO_BLANK, ONE_BLANK
+from jittok.pretoken_cache.span_loop import NO_LIMIT, WHOLE, open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
 from jittok.structures.char_table import CharWindow, find_character, open_char_table
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
@@ -27,7 +27,7 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SP
 _1 = np.uint64(1)
 
 
-class SpanModel(NamedTuple):
+class SpmSpanModel(NamedTuple):
     """The arrays that encoding a span reads, as windows."""
 
     merge: Merger
@@ -39,14 +39,14 @@ class SpanModel(NamedTuple):
 
 @helper
 def _encode_span(
-    model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+    model: SpmSpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
     """Ids of a span of valid UTF-8; the new count, LONG_WORD, or WHOLE if it contains a byte without a token."""
     merge = model.merge
     symbols, i = 0, start
     while i < stop:
         byte = get_u8(text, i)
-        put_i32(merge.queue.places, symbols, i - start)
+        put_i32(merge.queue.positions, symbols, i - start)
         if byte < 0x80:
             put_i32(merge.queue.symbols, symbols, get_i32(model.ascii, byte))
             i += 1
@@ -56,7 +56,7 @@ def _encode_span(
             put_i32(merge.queue.symbols, symbols, find_character(model.characters, key))
             i += size
         symbols += 1
-    put_i32(merge.queue.places, symbols, stop - start)
+    put_i32(merge.queue.positions, symbols, stop - start)
     symbols = merge_list(merge, symbols)
     if symbols < 0:
         return symbols
@@ -66,7 +66,7 @@ def _encode_span(
             put_i32(ids, count, symbol)
             count += 1
             continue
-        at, end = start + get_i32(merge.queue.places, k), start + get_i32(merge.queue.places, k + 1)
+        at, end = start + get_i32(merge.queue.positions, k), start + get_i32(merge.queue.positions, k + 1)
         if get_u8(text, at) == SPACE_BYTE:
             count = _byte_ids_of_space(model.byte_ids, ids, count)
             if count < 0:
@@ -93,23 +93,23 @@ def _byte_ids_of_space(byte_ids: Window, ids: Window, count: int) -> int:
 
 
 @helper
-def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+def _open(model: SpmArrays, work: SpmWork, tokens: I32, ends: OutI64) -> Spans:
     first_span = ONE_BLANK if model.add_space_prefix else NO_BLANK
     spans = open_span_work(work.spans, model.rules, first_span, tokens, ends, NO_LIMIT)
-    own = SpanModel(
+    own = SpmSpanModel(
         open_merger(work.merge, model.pairs, model.chain),
         open_char_table(model.characters),
         window(model.span_ascii),
         window(model.span_byte_ids),
         model.tokens,
     )
-    return Spans(spans, own, model.room_per_byte, NO_LIMIT)
+    return Spans(spans, own, model.ids_per_byte, NO_LIMIT)
 
 
 @helper
 def _whole(
-    model: Arrays,
-    work: Work,
+    model: SpmArrays,
+    work: SpmWork,
     own: Spans,
     data: U8,
     start: int,
@@ -128,8 +128,8 @@ _encode_fragments = make_encode_by_spans(_open, split_spans, make_resolve(_encod
 
 @kernel
 def encode_fragments(
-    model: Arrays,
-    work: Work,
+    model: SpmArrays,
+    work: SpmWork,
     data: U8,
     starts: I64,
     stops: I64,

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, OutI32, OutU8, OutU64, frozen, helper, kernel, wide
+from jittok._jit import I64, OutI32, OutU8, OutU64, as_int64, frozen, helper, kernel
 from jittok._raw import Window, add, get_i32, get_i64, get_u8, get_u64, multiply, put_i32, put_u64, window
-from jittok.models.spm.whole import character_length
+from jittok.models.spm.whole_fragment import character_length
 from jittok.structures.bytes_table import ABSENT, BytesTable, slot_count
 
-ROOM = 1 << 12
+FIRST_CAPACITY = 1 << 12
 """Initial capacity for pairs."""
 PRIME = np.uint64((1 << 61) - 1)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
@@ -62,13 +62,13 @@ def all_pairs(
     )
     link_texts(texts, frozen(order, np.int64), frozen(sizes, np.int64), work)
     order = frozen(order[order < tokens], np.int64)
-    reachable, room = np.zeros(tokens, np.uint8), ROOM
+    reachable, capacity = np.zeros(tokens, np.uint8), FIRST_CAPACITY
     while True:
-        left, right, merged = (np.empty(room, np.int32) for _ in range(3))
+        left, right, merged = (np.empty(capacity, np.int32) for _ in range(3))
         count = find_pairs(texts, tokens, order, work, reachable, left, right, merged)
-        if count <= room:
+        if count <= capacity:
             return reachable, left[:count].copy(), right[:count].copy(), merged[:count].copy()
-        room = count
+        capacity = count
 
 
 @helper
@@ -132,18 +132,18 @@ def link_texts(texts: BytesTable, order: I64, sizes: I64, work: PairWork) -> int
             put_u64(hashes, i + 1, _reduced(add(times(get_u64(hashes, i), base), byte)))
         n = sizes[size]
         while n > 0 and work.prefix[row] == ABSENT:
-            place = _find(work, texts, get_u64(hashes, n), start, n)
-            work.prefix[row] = wide(work.slots[place]) - 1
+            position = _find(work, texts, get_u64(hashes, n), start, n)
+            work.prefix[row] = as_int64(work.slots[position]) - 1
             n = sizes[n]
         n = sizes[size]
         while n > 0 and work.suffix[row] == ABSENT:
-            place = _find(work, texts, _of_stretch(hashes, powers, size - n, size), start + size - n, n)
-            work.suffix[row] = wide(work.slots[place]) - 1
+            position = _find(work, texts, _of_stretch(hashes, powers, size - n, size), start + size - n, n)
+            work.suffix[row] = as_int64(work.slots[position]) - 1
             n = sizes[n]
-        place = _find(work, texts, get_u64(hashes, size), start, size)
-        if work.slots[place] == 0:
-            work.slots[place] = row + 1
-            work.known[place] = get_u64(hashes, size)
+        position = _find(work, texts, get_u64(hashes, size), start, size)
+        if work.slots[position] == 0:
+            work.slots[position] = row + 1
+            work.known[position] = get_u64(hashes, size)
     return order.size
 
 

@@ -4,10 +4,19 @@
 encodes fragments that cannot be cut.
 """
 
-from jittok.models.ugm.compile import Arrays, Work, compile_pipeline, make_work, may_part, regrow
+from jittok.models.ugm.compile import UgmArrays, UgmWork, can_split_at_spaces, compile_pipeline, make_work, regrow
 from jittok.models.ugm.kernel import encode_fragments
 
 IDS_PER_BYTE = 1
 """Usually enough; a character map can make a text longer."""
 
-__all__ = ["IDS_PER_BYTE", "Arrays", "Work", "compile_pipeline", "encode_fragments", "make_work", "may_part", "regrow"]
+__all__ = [
+    "IDS_PER_BYTE",
+    "UgmArrays",
+    "UgmWork",
+    "can_split_at_spaces",
+    "compile_pipeline",
+    "encode_fragments",
+    "make_work",
+    "regrow",
+]

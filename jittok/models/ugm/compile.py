@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import F32, U8, OutF64, OutI32, OutU8, OutU64, frozen
-from jittok.models.ugm.rules import Lattice, Texts, span_rules
-from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
+from jittok.models.ugm.rules import TokenTexts, VocabLattice, span_rules
+from jittok.normalize.charsmap_table import BEGINS_USER, CharsmapKeys, byte_kinds, charsmap_keys
 from jittok.normalize.spaces import SpaceRules, space_rules
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
-from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK, SEPARATE
-from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.pipeline import Pipeline, models
 from jittok.pipeline.steps import SqueezeLlama
+from jittok.pretoken_cache.run_loop import NO_BLANK, ONE_BLANK, SEPARATE
+from jittok.pretoken_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.safe_cuts import cuts, rules
 from jittok.safe_cuts.cuts import SpanRules
 from jittok.safe_cuts.rules import characters
@@ -31,12 +31,12 @@ from jittok.unicode.characters import SPACE_BYTE
 UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
 UNKNOWN_PENALTY = 10.0
-GROWTH = 2
+BYTES_PER_BYTE = 2
 """The capacity for normalized text, as a multiple of the text; it is increased for texts that need more."""
-ROOM = 64
+SPARE_BYTES = 64
 
 
-class Arrays(NamedTuple):
+class UgmArrays(NamedTuple):
     """A compiled Unigram vocabulary."""
 
     trie: DoubleArray  # normal, user-defined and unused tokens -> id and score
@@ -52,23 +52,23 @@ class Arrays(NamedTuple):
     rules: SpanRules
     cut_limit: int  # longer fragments are not cut; negative: none is
     first_span: int  # how the first span of a fragment is encoded, see piece_cache.run_loop
-    room_per_byte: int  # the most ids of one byte of text
+    ids_per_byte: int  # the most ids of one byte of text
     shortest: int  # Vocab.shortest_utf8
     longest: int  # bytes of the longest token in the trie
     long: LongKeys  # the long tokens of the trie again, for linear time
 
 
-class Work(NamedTuple):
+class UgmWork(NamedTuple):
     """Scratch memory of one thread."""
 
     text: OutU8  # [GROWTH * longest + ROOM] normalized text
     sums: OutF64  # [that + 1] best sum of scores up to each offset of `text`
-    arcs: OutU64  # [that + 1] back-pointers: last token << 32 | where it begins; the bit `common.MARK` is 0
+    arcs: OutU64  # [that + 1] back-pointers: last token << 32 | where it begins; the bit `decided_prefix.MARK` is 0
     found: OutI32  # [as `text`] which long tokens begin at each offset; empty where there are no long tokens
     spans: SpanWork
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays:
+def compile_pipeline(pipeline: Pipeline) -> UgmArrays:
     """Flat arrays of a GGUF of type "ugm". MalformedVocab if its character map is invalid."""
     model, squeeze = pipeline.model, pipeline.step(SqueezeLlama)
     assert isinstance(model, models.Lattice)
@@ -86,7 +86,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     keys, user_texts = charsmap_keys(charsmap), _texts(pipeline, user)
     kinds = (byte_kinds(keys) if keys is not None else np.zeros(256, np.uint8)).copy()
     kinds[user_texts.data[user_texts.offsets[:-1][np.diff(user_texts.offsets) > 0]]] |= BEGINS_USER
-    lattice = Lattice(
+    lattice = VocabLattice(
         _texts(pipeline, usable), scores[usable], np.flatnonzero(usable), user[usable], model.unknown, unk_score
     )
     merge = bool(spaces.merge)
@@ -95,7 +95,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
     first_span = NO_BLANK if not merge and not spaces.prepend else SEPARATE
     if merge and not any(kinds[b] & BEGINS_USER for b in (0x20, *rules.blanks.tolist())):
         first_span = ONE_BLANK
-    return Arrays(
+    return UgmArrays(
         trie,
         _trie(pipeline, user, scores),
         charsmap,
@@ -109,14 +109,14 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
         rules,
         limit,
         first_span,
-        _room_per_byte(keys, lattice.texts, user_texts),
+        _ids_per_byte(keys, lattice.texts, user_texts),
         int(squeeze.shortest),
         int(np.max(np.diff(lattice.texts.offsets), initial=0)),
         _long_ones(lattice.texts, np.flatnonzero(usable), scores[usable]),
     )
 
 
-def _long_ones(texts: Texts, ids: NDArray[np.int64], scores: NDArray[np.float32]) -> LongKeys:
+def _long_ones(texts: TokenTexts, ids: NDArray[np.int64], scores: NDArray[np.float32]) -> LongKeys:
     found, own = dict[bytes, int](), dict[bytes, float]()
     for k in np.flatnonzero(np.diff(texts.offsets) > LONG).tolist():
         text = texts.data[texts.offsets[k] : texts.offsets[k + 1]].tobytes()
@@ -124,7 +124,7 @@ def _long_ones(texts: Texts, ids: NDArray[np.int64], scores: NDArray[np.float32]
     return long_keys(found, own)
 
 
-def may_part(arrays: Arrays, size: int) -> bool:
+def can_split_at_spaces(arrays: UgmArrays, size: int) -> bool:
     """Whether a text of `size` bytes may be cut before a space between ASCII letters.
 
     Three conditions must hold. Letters are not mapped to anything else. No token, key or user-defined text contains a
@@ -142,7 +142,7 @@ def may_part(arrays: Arrays, size: int) -> bool:
     )
 
 
-def _room_per_byte(keys: Keys | None, tokens: Texts, user: Texts) -> int:
+def _ids_per_byte(keys: CharsmapKeys | None, tokens: TokenTexts, user: TokenTexts) -> int:
     """The most ids of one byte of text: the characters of its normal form if all tokens end at characters, else its
     bytes, with three for a space, which becomes U+2581."""
     if keys is None:
@@ -163,12 +163,12 @@ def unknown_score(scores: NDArray[np.float32]) -> float:
     return float(np.float32(lowest) - np.float32(UNKNOWN_PENALTY))
 
 
-def _texts(pipeline: Pipeline, chosen: NDArray[np.bool_]) -> Texts:
+def _texts(pipeline: Pipeline, chosen: NDArray[np.bool_]) -> TokenTexts:
     """The texts of the chosen tokens."""
     lengths = np.diff(pipeline.model_offsets)
     offsets = np.zeros(int(chosen.sum()) + 1, np.int64)
     np.cumsum(lengths[chosen], out=offsets[1:])
-    return Texts(pipeline.model_bytes[np.repeat(chosen, lengths)], offsets)
+    return TokenTexts(pipeline.model_bytes[np.repeat(chosen, lengths)], offsets)
 
 
 def _trie(pipeline: Pipeline, chosen: NDArray[np.bool_], scores: NDArray[np.float32]) -> DoubleArray:
@@ -176,22 +176,22 @@ def _trie(pipeline: Pipeline, chosen: NDArray[np.bool_], scores: NDArray[np.floa
     return build_double_array(*_texts(pipeline, chosen), np.flatnonzero(chosen).astype(np.int32), scores[chosen])
 
 
-def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+def make_work(arrays: UgmArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> UgmWork:
     """Memory of one thread for fragments of up to `longest` bytes that grow at most GROWTH times."""
-    return Work(*_scratch(arrays, longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
+    return UgmWork(*_scratch(arrays, longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
-def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+def regrow(arrays: UgmArrays, work: UgmWork, longest: int) -> UgmWork:
     """The same memory for longer fragments, with the same cache."""
-    return Work(*_scratch(arrays, longest), regrow_span_work(work.spans, longest))
+    return UgmWork(*_scratch(arrays, longest), regrow_span_work(work.spans, longest))
 
 
-def _scratch(arrays: Arrays, longest: int) -> tuple[OutU8, OutF64, OutU64, OutI32]:
+def _scratch(arrays: UgmArrays, longest: int) -> tuple[OutU8, OutF64, OutU64, OutI32]:
     """The scratch arrays. Pages that no text needs are not touched."""
-    room = GROWTH * longest + ROOM
+    capacity = BYTES_PER_BYTE * longest + SPARE_BYTES
     return (
-        scratch(room, np.uint8),
-        scratch(room + 1, np.float64),
-        np.zeros(room + 1, np.uint64),
-        scratch(room if arrays.long.count else 0, np.int32),
+        scratch(capacity, np.uint8),
+        scratch(capacity + 1, np.float64),
+        np.zeros(capacity + 1, np.uint64),
+        scratch(capacity if arrays.long.count else 0, np.int32),
     )

@@ -6,25 +6,25 @@
 from __future__ import annotations
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
-from jittok.models.ugm.compile import Arrays, Work
+from jittok.models.ugm.compile import UgmArrays, UgmWork
 from jittok.models.ugm.span import encode_span, open_span_model
-from jittok.models.ugm.whole import encode_whole
-from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
-from jittok.piece_cache.lookup import make_resolve
-from jittok.piece_cache.span_loop import open_span_work
+from jittok.models.ugm.whole_fragment import encode_whole
+from jittok.pretoken_cache.fragment_loop import Spans, make_encode_by_spans
+from jittok.pretoken_cache.lookup import make_resolve
+from jittok.pretoken_cache.span_loop import open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
 
 
 @helper
-def _open(arrays: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+def _open(arrays: UgmArrays, work: UgmWork, tokens: I32, ends: OutI64) -> Spans:
     spans = open_span_work(work.spans, arrays.rules, arrays.first_span, tokens, ends, arrays.cut_limit)
-    return Spans(spans, open_span_model(arrays, work), arrays.room_per_byte, arrays.cut_limit)
+    return Spans(spans, open_span_model(arrays, work), arrays.ids_per_byte, arrays.cut_limit)
 
 
 @helper
 def _whole(
-    arrays: Arrays,
-    work: Work,
+    arrays: UgmArrays,
+    work: UgmWork,
     _own: Spans,
     data: U8,
     start: int,
@@ -42,8 +42,8 @@ _encode_fragments = make_encode_by_spans(_open, split_spans, make_resolve(encode
 
 @kernel
 def encode_fragments(
-    arrays: Arrays,
-    work: Work,
+    arrays: UgmArrays,
+    work: UgmWork,
     data: U8,
     starts: I64,
     stops: I64,

@@ -27,27 +27,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.normalize.keys import Keys
+from jittok.normalize.charsmap_table import CharsmapKeys
 from jittok.pretokenize.classes import UNICODE_SIZE, distinct
 from jittok.safe_cuts import cuts, rules
-from jittok.safe_cuts.cuts import APART, BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, WIDE
+from jittok.safe_cuts.cuts import BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, TIED, WIDE
 from jittok.safe_cuts.rules import Neighbours
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES, SPACE_MARK_CODE
 
-RARE = 256
+RARE_TOKENS = 256
 """See `dominated`."""
-SHORT = 64
+SHORT_TOKEN_BYTES = 64
 """The longest token, in bytes, that `dominated` tests."""
 STEPS_PER_BYTE = 2
 """The most look-ups of `dominated` for each byte of all tokens, so that every file loads fast."""
 LEAST_STEPS = 1 << 17
 """Look-ups of `dominated` that are allowed in any vocabulary."""
 NEVER = -1
-FEW = 16
+MOST_TYING_TOKENS = 16
 """See `to_look_for`."""
 
 
-class Texts(NamedTuple):
+class TokenTexts(NamedTuple):
     """Concatenated byte strings."""
 
     data: NDArray[np.uint8]
@@ -61,10 +61,10 @@ class Texts(NamedTuple):
         return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes()
 
 
-class Lattice(NamedTuple):
+class VocabLattice(NamedTuple):
     """The tokens that the lattice may contain."""
 
-    texts: Texts
+    texts: TokenTexts
     scores: NDArray[np.float32]
     ids: NDArray[np.int64]
     user: NDArray[np.bool_]
@@ -73,7 +73,12 @@ class Lattice(NamedTuple):
 
 
 def span_rules(
-    lattice: Lattice, user: Texts, keys: Keys | None, merge: bool, margin: float = 0.0, few: int = FEW
+    lattice: VocabLattice,
+    user: TokenTexts,
+    keys: CharsmapKeys | None,
+    merge: bool,
+    margin: float = 0.0,
+    few: int = MOST_TYING_TOKENS,
 ) -> tuple[cuts.SpanRules, int]:
     """(the rules, the most bytes of a fragment for which they hold). NEVER: encode every fragment as a whole.
 
@@ -165,7 +170,7 @@ def _written(pair: int, folded: dict[int, int]) -> list[int]:
     return [a << 8 | b for a in left for b in right][1:]
 
 
-def _single_characters(lattice: Lattice) -> set[int]:
+def _single_characters(lattice: VocabLattice) -> set[int]:
     """The code points that are tokens by themselves."""
     lengths = np.diff(lattice.texts.offsets)
     code, owner, _ = rules.characters(*lattice.texts, (lengths > 0) & (lengths <= 4))
@@ -175,7 +180,7 @@ def _single_characters(lattice: Lattice) -> set[int]:
 class _Source:
     """The facts about characters that follow from the keys of the character map."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: CharsmapKeys) -> None:
         everything = np.ones(keys.offsets.size - 1, bool)
         code, owner, bad = rules.characters(keys.data, keys.offsets, everything)
         image, image_owner, bad_image = rules.characters(keys.images, keys.image_offsets, everything)
@@ -198,7 +203,7 @@ class _Source:
             return "".join(map(chr, self._images[at : at + self._image_count[k]].tolist())).encode("utf-8", "replace")
         return None
 
-    def folded(self, user: Texts) -> dict[int, int]:
+    def folded(self, user: TokenTexts) -> dict[int, int]:
         """{letter: other} of the ASCII letters that always become another letter, which itself stays unchanged. Empty
         if a user-defined text, which is copied unchanged, contains such a letter."""
         inner, alone = np.append(self._inner, self._first[self.long & (self._second < 0x80)]), np.ones(0x80, bool)
@@ -226,7 +231,7 @@ class _Source:
         return found
 
 
-def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
+def _class_pairs(lattice: VocabLattice) -> NDArray[np.int64]:
     """int64[2, n]: (pair of the classes LETTER, DIGIT and OTHER; row that contains such neighbors), without
     duplicates."""
     data, offsets = lattice.texts
@@ -244,7 +249,7 @@ def _class_pairs(lattice: Lattice) -> NDArray[np.int64]:
 
 
 def to_look_for(
-    lattice: Lattice, class_pairs: NDArray[np.int64], tokens: NDArray[np.bool_], few: int
+    lattice: VocabLattice, class_pairs: NDArray[np.int64], tokens: NDArray[np.bool_], few: int
 ) -> NDArray[np.bool_]:
     """The rows that the splitter searches for: user-defined tokens, and those among `tokens` that join a letter with
     another class in a way that at most `few` tokens do. None with a space: normalization adds and removes spaces."""
@@ -261,7 +266,9 @@ def to_look_for(
     return found
 
 
-def _wide_flags(pairs: Neighbours, source: _Source, known: set[int], user: Texts, merge: bool) -> NDArray[np.uint8]:
+def _wide_flags(
+    pairs: Neighbours, source: _Source, known: set[int], user: TokenTexts, merge: bool
+) -> NDArray[np.uint8]:
     """Flags of wide characters; STICKY for all that are not inert, are unknown, or may be split by a user-defined
     token."""
     flags = rules.wide_flags(pairs)
@@ -308,7 +315,7 @@ def _class_cuts(
     tied = rules.tied_classes(table, classes)
     members = [np.flatnonzero(classes[:0x80] == c).tolist() for c in range(CLASSES)]
     whole = [known.issuperset(folded.get(b, b) for b in each) for each in members]
-    plain = [LETTER, DIGIT, OTHER] + ([APART] if not odd else []) + ([CONTROL] if not odd_control and not merge else [])
+    plain = [LETTER, DIGIT, OTHER] + ([TIED] if not odd else []) + ([CONTROL] if not odd_control and not merge else [])
     cut = never.copy()
     for a in plain:
         for b in plain:
@@ -323,7 +330,7 @@ def _class_cuts(
     return cut, apart
 
 
-def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 0.0) -> NDArray[np.int64]:
+def dominated(lattice: VocabLattice, class_pairs: NDArray[np.int64], margin: float = 0.0) -> NDArray[np.int64]:
     """Rows of tokens that no best path contains, among those that join ASCII classes which hardly any token joins.
 
     Such a token is dominated: other tokens spell the same text with a sum that is higher by more than `margin`, so any
@@ -332,9 +339,9 @@ def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 
     the shortest first. A token that is missed costs speed, but changes no id.
     """
     found, lengths = class_pairs, np.diff(lattice.texts.offsets)
-    rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE)
+    rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE_TOKENS)
     candidates = distinct(found[1][np.isin(found[0], rare)]).tolist()
-    candidates = [k for k in candidates if 4 < lengths[k] <= SHORT and lattice.texts.text(k).isascii()]
+    candidates = [k for k in candidates if 4 < lengths[k] <= SHORT_TOKEN_BYTES and lattice.texts.text(k).isascii()]
     candidates.sort(key=lambda k: int(lengths[k]))
     steps = np.cumsum(lengths[candidates] ** 2 // 2)
     candidates = candidates[: int(np.searchsorted(steps, STEPS_PER_BYTE * lattice.texts.data.size + LEAST_STEPS))]
@@ -343,8 +350,8 @@ def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 
     longest = int(lengths[candidates].max())
     blob, starts = lattice.texts.data.tobytes(), lattice.texts.offsets
     rows = np.flatnonzero(lengths <= longest)
-    places = zip(rows.tolist(), starts[rows].tolist(), starts[rows + 1].tolist(), strict=True)
-    alive = {blob[start:stop]: k for k, start, stop in places}
+    positions = zip(rows.tolist(), starts[rows].tolist(), starts[rows + 1].tolist(), strict=True)
+    alive = {blob[start:stop]: k for k, start, stop in positions}
     gone = []
     for k in candidates:
         text = lattice.texts.text(k)
@@ -360,7 +367,7 @@ def dominated(lattice: Lattice, class_pairs: NDArray[np.int64], margin: float = 
     return np.array(gone, np.int64)
 
 
-def exact_bytes(lattice: Lattice, left_out: NDArray[np.int64], steps_per_byte: int) -> int:
+def exact_bytes(lattice: VocabLattice, left_out: NDArray[np.int64], steps_per_byte: int) -> int:
     """The longest fragment, in bytes, for which no sum of scores rounds in float64.
 
     float32 scores are multiples of some 2 ** -q, and float64 holds multiples of 2 ** -q exactly below 2 ** (53 - q).

@@ -20,14 +20,14 @@ from jittok._raw import (
     put_u64,
     window,
 )
-from jittok.models.ugm.common import LOWEST, PLACE, common_place
-from jittok.models.ugm.compile import Arrays, Work
-from jittok.models.ugm.whole import AT_ONCE, MOST_CHARACTER, SUMS_KEPT
-from jittok.normalize.keys import BEGINS_USER, PLAIN, TIED
+from jittok.models.ugm.compile import UgmArrays, UgmWork
+from jittok.models.ugm.decided_prefix import LOWEST, PLACE, decided_offset
+from jittok.models.ugm.whole_fragment import CHUNK_BYTES, MOST_CHARACTER, SUMS_KEPT
+from jittok.normalize.charsmap_steps import longest_known_key, user_path
+from jittok.normalize.charsmap_table import BEGINS_USER, PLAIN, TIED
 from jittok.normalize.spaces import INSIDE, OUTSIDE, PREPENDED
-from jittok.normalize.steps import longest_known_key, user_path
-from jittok.piece_cache.run_loop import SEPARATE
-from jittok.piece_cache.span_loop import WHOLE
+from jittok.pretoken_cache.run_loop import SEPARATE
+from jittok.pretoken_cache.span_loop import WHOLE
 from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, SCORE, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
 from jittok.structures.long_keys import (
@@ -48,7 +48,7 @@ STEP = 64
 _32 = np.uint64(32)
 
 
-class SpanModel(NamedTuple):
+class UgmSpanModel(NamedTuple):
     """The arrays that encoding a span reads and writes, as windows."""
 
     units: Window
@@ -74,9 +74,9 @@ class SpanModel(NamedTuple):
 
 
 @helper
-def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
+def open_span_model(arrays: UgmArrays, work: UgmWork) -> UgmSpanModel:
     """Windows onto the arrays."""
-    return SpanModel(
+    return UgmSpanModel(
         window(arrays.trie.units),
         window(arrays.trie_scores),
         window(arrays.user.units),
@@ -102,11 +102,11 @@ def open_span_model(arrays: Arrays, work: Work) -> SpanModel:
 
 @helper
 def encode_span(
-    model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+    model: UgmSpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
     """Ids of a span; the new count, or WHOLE if it is too long, or if it is the first of its fragment (marked by the
     byte SEPARATE before it) and does not determine where the prepended space goes."""
-    if stop - start <= AT_ONCE:
+    if stop - start <= CHUNK_BYTES:
         first = get_u8(text, start) == SEPARATE
         i, size, state = _normalize(
             model, text, start + first, stop, OUTSIDE if first else INSIDE | PREPENDED, 0, model.text_size
@@ -117,17 +117,17 @@ def encode_span(
 
 
 @helper
-def _is_open(model: SpanModel, first: bool, state: int) -> bool:
+def _is_open(model: UgmSpanModel, first: bool, state: int) -> bool:
     """Whether the span does not determine where the prepended space goes."""
     return first and model.merge == 0 and model.prepend != 0 and state & PREPENDED == 0
 
 
 @helper
-def _encode_long(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
+def _encode_long(model: UgmSpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """The same for a long span, in chunks as in `encode_whole`."""
     first = get_u8(text, start) == SEPARATE
     i, size, state = start + first, 0, OUTSIDE if first else INSIDE | PREPENDED
-    limit, joined, last = min(AT_ONCE, model.text_size), False, False
+    limit, joined, last = min(CHUNK_BYTES, model.text_size), False, False
     base = 0.0
     while not last:
         i, size, state = _normalize(model, text, i, stop, state, size, limit)
@@ -154,7 +154,7 @@ def _encode_long(model: SpanModel, text: Window, start: int, stop: int, ids: Win
 
 @helper
 def _normalize(
-    model: SpanModel, text: Window, i: int, stop: int, state: int, at: int, limit: int
+    model: UgmSpanModel, text: Window, i: int, stop: int, state: int, at: int, limit: int
 ) -> tuple[int, int, int]:
     """Write the normalized bytes of text[i:stop] to model.text[at:], as many as fit below `limit`; (offset in the text,
     end of the normalized bytes, state after them). The offset is WHOLE if a replacement does not fit."""
@@ -173,16 +173,16 @@ def _normalize(
             continue
         end = user_path(model.user, text, i, stop)[0] if kind & BEGINS_USER else i
         if end == i:
-            length, place = longest_known_key(model.map_units, model.map_size, model.map_root, text, i, stop)
+            length, position = longest_known_key(model.map_units, model.map_size, model.map_root, text, i, stop)
             if length > 0:
                 i += length
-                byte = get_u8(model.replacements, place)
+                byte = get_u8(model.replacements, position)
                 while byte != 0:
                     if at + STEP > model.text_size:
                         return WHOLE, at, state
                     at, state = _put(model, byte, at, state)
-                    place += 1
-                    byte = get_u8(model.replacements, place)
+                    position += 1
+                    byte = get_u8(model.replacements, position)
                 continue
             end = i + lead_length(byte)
             if byte & 0xC0 == 0x80:  # the rest of a character that a user-defined path has split
@@ -200,7 +200,7 @@ def _normalize(
 
 
 @helper
-def _put(model: SpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
+def _put(model: UgmSpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
     """Write one normalized byte, and the space that belongs before it; (offset after it, state)."""
     if byte == SPACE_BYTE:
         if model.merge == 0:
@@ -213,7 +213,7 @@ def _put(model: SpanModel, byte: int, at: int, state: int) -> tuple[int, int]:
 
 
 @helper
-def _begin_word(model: SpanModel, at: int, state: int) -> tuple[int, int]:
+def _begin_word(model: UgmSpanModel, at: int, state: int) -> tuple[int, int]:
     if model.merge != 0 or (model.prepend != 0 and state & PREPENDED == 0):
         at = _put_mark(model.text, at)
         state |= PREPENDED
@@ -229,7 +229,7 @@ def _put_mark(out: Window, at: int) -> int:
 
 
 @helper
-def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
+def _best_path(model: UgmSpanModel, size: int, ids: Window, count: int) -> int:
     """Ids of the best path through model.text[:size], with one id for a run of unknown tokens; the new count."""
     put_f64(model.sums, 0, 0.0)
     size, _ = _find_path(model, size, True)
@@ -237,9 +237,9 @@ def _best_path(model: SpanModel, size: int, ids: Window, count: int) -> int:
 
 
 @helper
-def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
+def _find_path(model: UgmSpanModel, size: int, last: bool) -> tuple[int, float]:
     """Fill the arcs of model.text[:size]; offset 0 has its sum already. Returns (how many bytes are decided, the sum
-    after them), as `whole.find_path`.
+    after them), as `whole_fragment.find_path`.
 
     Only the sums from offset `begin` on are kept, as tokens can still reach these; earlier offsets need only their
     arcs.
@@ -257,7 +257,7 @@ def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
         known_to = min(until + reach, size)
         p = _walk_apart(model, size, begin, p, until) if apart else _walk(model, size, begin, p, until)
         if not last:
-            common = common_place(model.sums, model.arcs, begin, p, known_to)
+            common = decided_offset(model.sums, model.arcs, begin, p, known_to)
             if common > 0:
                 decided, total = common, get_f64(model.sums, common - begin)
         for k in range(p, known_to + 1):  # few, or the last round
@@ -267,7 +267,7 @@ def _find_path(model: SpanModel, size: int, last: bool) -> tuple[int, float]:
 
 
 @helper
-def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
+def _walk(model: UgmSpanModel, size: int, begin: int, p: int, until: int) -> int:
     """Extend paths from the offsets p .. until - 1; the next offset. sums[0] is the sum at offset `begin`."""
     while p < until:
         p = _go_on(model, size, size, begin, p)
@@ -275,7 +275,7 @@ def _walk(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
 
 
 @helper
-def _walk_apart(model: SpanModel, size: int, begin: int, p: int, until: int) -> int:
+def _walk_apart(model: UgmSpanModel, size: int, begin: int, p: int, until: int) -> int:
     """The same with long tokens looked up first: walks end after LONG bytes."""
     while p < until:
         node, here = get_i32(model.found, p), get_f64(model.sums, p - begin)
@@ -291,17 +291,17 @@ def _walk_apart(model: SpanModel, size: int, begin: int, p: int, until: int) -> 
 
 
 @inlined
-def _go_on(model: SpanModel, size: int, stop: int, begin: int, p: int) -> int:
+def _go_on(model: UgmSpanModel, size: int, stop: int, begin: int, p: int) -> int:
     """Extend paths from offset p by the tokens that end at `stop` or before; the next offset. A node without a token
     has the score -inf, so the comparison needs no extra branch."""
     text, sums, arcs = model.text, model.sums, model.arcs
     after = min(p + lead_length(get_u8(text, p)), size)
     here, known, node, end = get_f64(sums, p - begin), NO_VALUE, ROOT, p
     while end < stop:
-        place = get_i32(model.units, UNIT * node + BASE) ^ get_u8(text, end)
-        if get_i32(model.units, UNIT * place + PARENT) != node:
+        position = get_i32(model.units, UNIT * node + BASE) ^ get_u8(text, end)
+        if get_i32(model.units, UNIT * position + PARENT) != node:
             break
-        node = place
+        node = position
         end += 1
         token = get_i32(model.units, UNIT * node + TOKEN)
         total, old = here + get_f32(model.scores, UNIT * node + SCORE), get_f64(sums, end - begin)
@@ -319,7 +319,7 @@ def _go_on(model: SpanModel, size: int, stop: int, begin: int, p: int) -> int:
 
 
 @helper
-def _write_path(model: SpanModel, size: int, ids: Window, count: int, joined: bool) -> int:
+def _write_path(model: UgmSpanModel, size: int, ids: Window, count: int, joined: bool) -> int:
     """Write the ids of the best path, which is followed from its end: once to count them, once to write. joined: an
     unknown token at the beginning belongs to the id before."""
     found, end, unknown = 0, size, False

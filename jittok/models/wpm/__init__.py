@@ -3,22 +3,30 @@
 `compile` builds the arrays, `kernel` encodes span by span, and `whole` encodes fragments that cannot be cut.
 """
 
-from jittok.models.wpm.compile import Arrays, Work, compile_pipeline, make_work, may_part, normal_table, regrow
+from jittok.models.wpm.compile import (
+    WpmArrays,
+    WpmWork,
+    can_split_at_spaces,
+    compile_pipeline,
+    make_work,
+    normal_table,
+    regrow,
+)
 from jittok.models.wpm.kernel import encode_fragments
 from jittok.models.wpm.span import ODD_TEXT
 
 IDS_PER_BYTE = 1
-"""Usually enough; see `compile.ROOM_PER_BYTE`."""
+"""Usually enough; see `compile.SCRATCH_PER_BYTE`."""
 
 __all__ = [
     "IDS_PER_BYTE",
     "ODD_TEXT",
-    "Arrays",
-    "Work",
+    "WpmArrays",
+    "WpmWork",
+    "can_split_at_spaces",
     "compile_pipeline",
     "encode_fragments",
     "make_work",
-    "may_part",
     "normal_table",
     "regrow",
 ]

@@ -43,7 +43,7 @@ NODE_BITS, VALUE_BITS = 22, 20
 MOST_NODES, MOST_TOKENS = (1 << NODE_BITS) - 2, (1 << VALUE_BITS) - 2
 
 
-class Keys(NamedTuple):
+class AlphabetKeys(NamedTuple):
     """The input of an alphabet: the keys of all tokens, by id; empty for a token that no word contains."""
 
     data: NDArray[np.uint8]
@@ -91,7 +91,7 @@ NO_ALPHABET = Alphabet(
 
 
 def build_alphabet(
-    keys: Keys,
+    keys: AlphabetKeys,
     mapped: NDArray[np.int64],
     becoming: NDArray[np.int64],
     kinds: NDArray[np.uint8],
@@ -141,7 +141,7 @@ def long_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray[np
     return long_keys({data[offsets[k] : offsets[k + 1]].tobytes(): int(ids[k]) for k in long})
 
 
-def _code_points(keys: Keys) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:
+def _code_points(keys: AlphabetKeys) -> tuple[NDArray[np.uint32] | NDArray[np.int64], NDArray[np.int64]] | None:
     """(code points of all tokens, int64[keys + 1] their offsets), or None if a token is invalid UTF-8."""
     data, offsets = keys
     followers = np.flatnonzero((data & 0xC0) == 0x80)
@@ -166,15 +166,15 @@ def _written(codes: NDArray[np.int32], several: Several) -> tuple[U8, NDArray[np
     counts, parts = several.counts, _code_of(codes, several.parts)
     firsts, sizes = np.cumsum(counts) - counts, (parts >> LENGTH_BIT & 3).astype(np.int64)
     totals = np.add.reduceat(sizes, firsts)
-    places = 1 + np.cumsum(totals + 2) - totals - 2
+    positions = 1 + np.cumsum(totals + 2) - totals - 2
     before = np.cumsum(sizes) - sizes
-    begins = before + np.repeat(places + 2 - before[firsts], counts)
-    out = np.zeros(int(places[-1] + 2 + totals[-1]), np.uint8)
-    out[places], out[places + 1] = totals, counts
+    begins = before + np.repeat(positions + 2 - before[firsts], counts)
+    out = np.zeros(int(positions[-1] + 2 + totals[-1]), np.uint8)
+    out[positions], out[positions + 1] = totals, counts
     for k in range(3):
         out[begins[sizes > k] + k] = parts[sizes > k] >> 8 * k & 0xFF
     known = np.bitwise_or.reduceat(parts & UNKNOWN, firsts) == 0
-    return frozen(out, np.uint8), np.where(known, SEVERAL | places, UNKNOWN).astype(np.int32)
+    return frozen(out, np.uint8), np.where(known, SEVERAL | positions, UNKNOWN).astype(np.int32)
 
 
 def _pages(
@@ -239,16 +239,16 @@ def _coded(codes: NDArray[np.int32], begins: NDArray[np.int64]) -> tuple[NDArray
     these."""
     longer = np.flatnonzero(codes >= 2 << LENGTH_BIT)  # few in most vocabularies
     more = (codes[longer] >> LENGTH_BIT) - 1
-    behind = np.repeat(longer, more)
-    number = np.arange(behind.size) - np.repeat(np.cumsum(more) - more, more)
-    data = np.insert(codes.astype(np.uint8), behind + 1, (codes[behind] >> 8 * (number + 1)).astype(np.uint8))
-    return data, begins + np.searchsorted(behind, begins)
+    after = np.repeat(longer, more)
+    number = np.arange(after.size) - np.repeat(np.cumsum(more) - more, more)
+    data = np.insert(codes.astype(np.uint8), after + 1, (codes[after] >> 8 * (number + 1)).astype(np.uint8))
+    return data, begins + np.searchsorted(after, begins)
 
 
 def _marker(trie: NDArray[np.int32], code: int) -> tuple[int, int]:
     """(node, value) in the trie of the character with this entry."""
     node = NO_NODE if code & UNKNOWN else ROOT
     for k in range(code >> LENGTH_BIT & 3):
-        place = int(trie[node, BASE]) ^ code >> 8 * k & 0xFF
-        node = place if trie[place, PARENT] == node else NO_NODE
+        position = int(trie[node, BASE]) ^ code >> 8 * k & 0xFF
+        node = position if trie[position, PARENT] == node else NO_NODE
     return node, NO_VALUE if node == NO_NODE else int(trie[node, VALUE])

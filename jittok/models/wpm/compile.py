@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, U8, OutI32, OutI64, OutU8, frozen, kernel, wide
+from jittok._jit import I32, U8, OutI32, OutI64, OutU8, as_int64, frozen, kernel
 from jittok.models.wpm.alphabet import (
     ALONE,
     BLANK,
@@ -22,14 +22,14 @@ from jittok.models.wpm.alphabet import (
     LETTER,
     NO_ALPHABET,
     Alphabet,
-    Keys,
+    AlphabetKeys,
     build_alphabet,
     long_of,
 )
-from jittok.piece_cache.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import LongestText
 from jittok.pipeline.steps import BertWords
+from jittok.pretoken_cache.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
 from jittok.pretokenize.classes import shared_rows
 from jittok.safe_cuts import cuts, rules
 from jittok.structures.double_array import (
@@ -58,16 +58,16 @@ CJK = (
     (0x2B920, 0x2CEAF),  # llama.cpp omits 2B820..2B91F
     (0x2F800, 0x2FA1F),
 )
-GROWTH = 2
+BYTES_PER_BYTE = 2
 """A word of n bytes becomes at most 2n bytes: ASCII stays ASCII; other characters have two bytes or more, and become
 at most four in UTF-8 or a code of three."""
 CODED = 3
 """The same where characters may become several: a Hangul syllable becomes three letters of up to three bytes each."""
-ROOM_PER_BYTE = GROWTH + 3
+SCRATCH_PER_BYTE = BYTES_PER_BYTE + 3
 """The most ids of one byte: each byte of a word may be a token, and three bytes are added for U+2581."""
 
 
-class Arrays(NamedTuple):
+class WpmArrays(NamedTuple):
     """A compiled WordPiece vocabulary."""
 
     trie: DoubleArray  # token bytes -> id
@@ -81,13 +81,13 @@ class Arrays(NamedTuple):
     alphabet: Alphabet  # the same tables in another encoding, for spans
     rules: cuts.SpanRules
     cut_limit: int  # longer fragments are not cut into spans; negative: none is, there is no alphabet
-    room_per_byte: int  # the most ids of one byte of text
+    ids_per_byte: int  # the most ids of one byte of text
     shortest: int  # Vocab.shortest_utf8
     longest: int  # characters of a word beyond which it is unknown
     long: LongKeys  # the long tokens of `trie` once more
 
 
-class Work(NamedTuple):
+class WpmWork(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
     word: OutU8  # [CODED * longest + 16] the normalized word: in the alphabet, or in UTF-8 after U+2581
@@ -95,22 +95,22 @@ class Work(NamedTuple):
     spans: SpanWork
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays:
+def compile_pipeline(pipeline: Pipeline) -> WpmArrays:
     """Flat arrays of a GGUF of type "wpm"."""
     model, words = pipeline.model, pipeline.step(BertWords)
     assert isinstance(model, LongestText)
     assert words is not None
-    keys = Keys(pipeline.model_bytes, pipeline.model_offsets)
+    keys = AlphabetKeys(pipeline.model_bytes, pipeline.model_offsets)
     trie = build_double_array(keys.data, keys.offsets, np.arange(keys.size, dtype=np.int32))
     pages, entries = normal_table(bool(words.lowercase), bool(words.strip_accents))
     found = np.zeros(3, np.int64)
     find_marker(trie, frozen(np.frombuffer(SPACE_MARK_BYTES, np.uint8), np.uint8), found)
     node, value, length = found.tolist()
     # A word's first token includes the marker U+2581, unless the marker or a prefix of it is a token.
-    room = ROOM_PER_BYTE if value != NO_VALUE else GROWTH
+    capacity = SCRATCH_PER_BYTE if value != NO_VALUE else BYTES_PER_BYTE
     kinds, points, images = _unpacked(pages, entries)
     alphabet = build_alphabet(keys, points, images, kinds)
-    return Arrays(
+    return WpmArrays(
         trie,
         pages,
         entries,
@@ -122,7 +122,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays:
         alphabet or NO_ALPHABET,
         span_rules(kinds),
         NO_LIMIT if alphabet else -1,
-        room,
+        capacity,
         int(words.shortest),
         NO_LIMIT,
         long_of(keys.data, keys.offsets, np.arange(keys.size, dtype=np.int32)),
@@ -137,7 +137,7 @@ def find_marker(trie: DoubleArray, marker: U8, found: OutI64) -> int:
     """
     found[0], found[1], found[2] = ROOT, NO_VALUE, 0
     for i in range(marker.size):
-        found[0] = child(trie, found[0], wide(marker[i]))
+        found[0] = child(trie, found[0], as_int64(marker[i]))
         if found[0] == NO_NODE:
             break
         if value_at(trie, found[0]) != NO_VALUE:
@@ -170,7 +170,7 @@ def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32
     return frozen(pages, np.int32), frozen(blocks.reshape(-1), np.int32)
 
 
-def may_part(_arrays: Arrays, _size: int) -> bool:
+def can_split_at_spaces(_arrays: WpmArrays, _size: int) -> bool:
     """Whether a text may be cut before a space between two ASCII letters: always, a space ends a word."""
     return True
 
@@ -204,19 +204,19 @@ def span_rules(kinds: NDArray[np.uint8]) -> cuts.SpanRules:
     return rules.build_rules(free, (), blanks, flags, None, last_blank=True)
 
 
-def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+def make_work(arrays: WpmArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> WpmWork:
     """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
     return _work(arrays, longest, make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
-def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+def regrow(arrays: WpmArrays, work: WpmWork, longest: int) -> WpmWork:
     """The same memory for longer fragments, with the same cache."""
     return _work(arrays, longest, regrow_span_work(work.spans, longest))
 
 
-def _work(arrays: Arrays, longest: int, spans: SpanWork) -> Work:
-    room = CODED * longest + 16
+def _work(arrays: WpmArrays, longest: int, spans: SpanWork) -> WpmWork:
+    capacity = CODED * longest + 16
     long = arrays.alphabet.long.count
-    if isinstance(arrays, Arrays):  # those of words have an alphabet alone
+    if isinstance(arrays, WpmArrays):  # those of words have an alphabet alone
         long += arrays.long.count
-    return Work(scratch(room, np.uint8), scratch(room if long else 0, np.int32), spans)
+    return WpmWork(scratch(capacity, np.uint8), scratch(capacity if long else 0, np.int32), spans)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
-from jittok.models.wpm.alphabet import NONE, Keys, build_alphabet
+from jittok.models.wpm.alphabet import NONE, AlphabetKeys, build_alphabet
 from jittok.models.wpm.bert import bert_flags, characters
-from jittok.models.wpm.compile import GROWTH, Arrays, span_rules
-from jittok.piece_cache.span_loop import NO_LIMIT
-from jittok.piece_cache.tables import SHORT
+from jittok.models.wpm.compile import BYTES_PER_BYTE, WpmArrays, span_rules
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, WordPiece
+from jittok.pretoken_cache.span_loop import NO_LIMIT
+from jittok.pretoken_cache.tables import LONGEST_SHORT
 from jittok.safe_cuts.cuts import ILL
 from jittok.structures.double_array import NO_NODE, NO_VALUE, build_double_array
 from jittok.structures.long_keys import long_keys
@@ -28,7 +28,7 @@ STRANGER = "\U0010ffff"
 MARK, INSTEAD, STRANGEST = ord(SPACE_MARK), ord(STRANGER), ord(STRANGER) - 1
 
 
-def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
+def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> WpmArrays | None:
     """The arrays of such a file, or None for any other. odd: whether texts with marks that may be reordered are left to
     Python; false for texts that are normalized already."""
     model, flags = pipeline.model, bert_flags(pipeline)
@@ -39,7 +39,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
     prefix = model.prefix.encode()
     # no word begins with punctuation and goes on, so a token with this prefix always continues a word
     punctuation = all(chr(byte).isascii() and 32 < byte < 127 and not chr(byte).isalnum() for byte in prefix)
-    if len(prefix) < 2 or not punctuation or model.longest < SHORT:
+    if len(prefix) < 2 or not punctuation or model.longest < LONGEST_SHORT:
         return None
     whole = pipeline.model_bytes.tobytes()
     if STRANGER.encode() in whole or chr(STRANGEST).encode() in whole:
@@ -58,13 +58,13 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> Arrays | None:
         return None
     empty = build_double_array(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
     nothing = frozen([0], np.int32)
-    return Arrays(
-        empty, nothing, nothing, NO_NODE, NO_VALUE, 0, model.unknown, keys.size, alphabet, rules, NO_LIMIT, GROWTH, 1,
-        model.longest, long_keys({}),
+    return WpmArrays(
+        empty, nothing, nothing, NO_NODE, NO_VALUE, 0, model.unknown, keys.size, alphabet, rules, NO_LIMIT,
+        BYTES_PER_BYTE, 1, model.longest, long_keys({}),
     )  # fmt: skip
 
 
-def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes) -> Keys:
+def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes) -> AlphabetKeys:
     """The tokens in the form of a GGUF, as keys of an alphabet. data, offsets: concatenated texts of valid UTF-8."""
     whole = data.tobytes()
     if SPACE_MARK_BYTES in whole:
@@ -84,7 +84,7 @@ def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes)
     for k in range(len(prefix)):
         kept[begins[goes_on] + k] = False
     for k, byte in enumerate(SPACE_MARK_BYTES):
-        places = new[:-1][words] + k
-        out[places], own[places] = byte, False
+        positions = new[:-1][words] + k
+        out[positions], own[positions] = byte, False
     out[own] = data[kept]
-    return Keys(out, new)
+    return AlphabetKeys(out, new)

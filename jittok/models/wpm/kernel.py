@@ -7,31 +7,31 @@ from __future__ import annotations
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok.fragments import NOT_UTF8
-from jittok.models.wpm.compile import Arrays, Work
+from jittok.models.wpm.compile import WpmArrays, WpmWork
 from jittok.models.wpm.span import encode_span, open_span_model
-from jittok.models.wpm.whole import encode_whole
-from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans
-from jittok.piece_cache.lookup import make_resolve
-from jittok.piece_cache.run_loop import NO_BLANK
-from jittok.piece_cache.span_loop import open_span_work
+from jittok.models.wpm.whole_fragment import encode_whole
+from jittok.pretoken_cache.fragment_loop import Spans, make_encode_by_spans
+from jittok.pretoken_cache.lookup import make_resolve
+from jittok.pretoken_cache.run_loop import NO_BLANK
+from jittok.pretoken_cache.span_loop import open_span_work
 from jittok.pretokenize.splitters.spans import split_spans
 
 
 @helper
-def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+def _open(model: WpmArrays, work: WpmWork, tokens: I32, ends: OutI64) -> Spans:
     spans = open_span_work(work.spans, model.rules, NO_BLANK, tokens, ends, model.cut_limit)
     return Spans(
         spans,
         open_span_model(model.alphabet, model.unk_id, model.longest, work.word, work.found),
-        model.room_per_byte,
+        model.ids_per_byte,
         model.cut_limit,
     )
 
 
 @helper
 def _whole(
-    model: Arrays,
-    work: Work,
+    model: WpmArrays,
+    work: WpmWork,
     _own: Spans,
     data: U8,
     start: int,
@@ -51,8 +51,8 @@ _encode_fragments = make_encode_by_spans(_open, split_spans, make_resolve(encode
 
 @kernel
 def encode_fragments(
-    model: Arrays,
-    work: Work,
+    model: WpmArrays,
+    work: WpmWork,
     data: U8,
     starts: I64,
     stops: I64,

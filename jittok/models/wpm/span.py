@@ -10,7 +10,7 @@ import numpy as np
 from jittok._jit import OutI32, OutU8, helper
 from jittok._raw import Window, get_i32, get_u8, get_u64, put_i32, put_u8, window
 from jittok.models.wpm.alphabet import CODE, ENDS, LENGTH_BIT, NODE_BITS, ODD, SEVERAL, UNKNOWN, Alphabet
-from jittok.piece_cache.tables import SHORT
+from jittok.pretoken_cache.tables import LONGEST_SHORT
 from jittok.structures.double_array import NO_NODE, ROOT
 from jittok.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value, open_long
 from jittok.unicode.characters import SPACE_BYTE
@@ -20,7 +20,7 @@ _PARENT = np.uint64(NODE_BITS)
 _0, _HIGH = np.uint64(0), np.uint64(0x8080808080808080)
 
 
-class SpanModel(NamedTuple):
+class WpmSpanModel(NamedTuple):
     """The windows and numbers of the Alphabet, and scratch for a word."""
 
     units: Window
@@ -41,9 +41,9 @@ ODD_TEXT = -17
 
 
 @helper
-def open_span_model(own: Alphabet, unk_id: int, longest: int, word: OutU8, found: OutI32) -> SpanModel:
+def open_span_model(own: Alphabet, unk_id: int, longest: int, word: OutU8, found: OutI32) -> WpmSpanModel:
     """Windows onto the arrays."""
-    return SpanModel(
+    return WpmSpanModel(
         window(own.units),
         window(own.pages),
         window(own.codes),
@@ -60,10 +60,10 @@ def open_span_model(own: Alphabet, unk_id: int, longest: int, word: OutU8, found
 
 @helper
 def encode_span(
-    model: SpanModel, text: Window, start: int, stop: int, low: np.uint64, high: np.uint64, ids: Window, count: int
+    model: WpmSpanModel, text: Window, start: int, stop: int, low: np.uint64, high: np.uint64, ids: Window, count: int
 ) -> int:
     """Ids of a span of valid UTF-8 to ids[count:]; the new count or ODD_TEXT."""
-    if stop - start <= SHORT and (low | high) & _HIGH == _0:
+    if stop - start <= LONGEST_SHORT and (low | high) & _HIGH == _0:
         size = _put_ascii(model, text, start, stop)
         if size > 0:
             return _encode_word(model, size, ids, count)
@@ -102,14 +102,14 @@ def encode_span(
 
 
 @helper
-def _put_ascii(model: SpanModel, text: Window, start: int, stop: int) -> int:
+def _put_ascii(model: WpmSpanModel, text: Window, start: int, stop: int) -> int:
     """Write the word of a short ASCII span, with or without a space before it; its length, or 0 for any other span.
 
     Always takes SHORT steps: a loop with an unpredictable end costs as much as all of them.
     """
     first = start + (get_u8(text, start) == SPACE_BYTE)
     own, others = get_i32(model.pages, 0) << 8, 0
-    for k in range(SHORT):
+    for k in range(LONGEST_SHORT):
         entry = get_i32(model.codes, own + (get_u8(text, first + k) & 0x7F))
         put_u8(model.word, k, entry & 0xFF)
         others |= (entry >> LENGTH_BIT != 1) << k
@@ -133,13 +133,13 @@ def wide_code_point(text: Window, i: int, lead: int) -> tuple[int, int]:
 
 
 @helper
-def becomes(model: SpanModel, code: int) -> int:
+def becomes(model: WpmSpanModel, code: int) -> int:
     """The entry of a code point (see `alphabet`)."""
     return get_i32(model.codes, get_i32(model.pages, code >> 8) << 8 | code & 0xFF)
 
 
 @helper
-def put_code(model: SpanModel, at: int, entry: int) -> int:
+def put_code(model: WpmSpanModel, at: int, entry: int) -> int:
     """Append the code of an entry to the word; the offset after it."""
     put_u8(model.word, at, entry & 0xFF)
     put_u8(model.word, at + 1, entry >> 8 & 0xFF)
@@ -148,15 +148,15 @@ def put_code(model: SpanModel, at: int, entry: int) -> int:
 
 
 @helper
-def _put_several(model: SpanModel, at: int, characters: int, place: int) -> tuple[int, int]:
-    size = get_u8(model.several, place)
+def _put_several(model: WpmSpanModel, at: int, characters: int, position: int) -> tuple[int, int]:
+    size = get_u8(model.several, position)
     for k in range(size):
-        put_u8(model.word, at + k, get_u8(model.several, place + 2 + k))
-    return at + size, characters + get_u8(model.several, place + 1)
+        put_u8(model.word, at + k, get_u8(model.several, position + 2 + k))
+    return at + size, characters + get_u8(model.several, position + 1)
 
 
 @helper
-def encode_known(model: SpanModel, size: int, unknown: int, ids: Window, count: int) -> int:
+def encode_known(model: WpmSpanModel, size: int, unknown: int, ids: Window, count: int) -> int:
     """Ids of the word, or the unknown token if `unknown` is not 0; the new count."""
     if unknown != 0:
         put_i32(ids, count, model.unk_id)
@@ -167,7 +167,7 @@ def encode_known(model: SpanModel, size: int, unknown: int, ids: Window, count: 
 
 
 @helper
-def _encode_word(model: SpanModel, size: int, ids: Window, count: int) -> int:
+def _encode_word(model: WpmSpanModel, size: int, ids: Window, count: int) -> int:
     """Ids of U+2581 + word[:size] by longest match, or the unknown token; the new count."""
     at, found, end, j = count, model.marker_value + 1, 0, 0
     node = max(model.marker_node, ROOT)
@@ -176,11 +176,11 @@ def _encode_word(model: SpanModel, size: int, ids: Window, count: int) -> int:
     unit = get_u64(model.units, node)
     while True:
         while j < size:
-            place = np.int64(unit & NODE) ^ get_u8(model.word, j)
-            next_ = get_u64(model.units, place)
+            position = np.int64(unit & NODE) ^ get_u8(model.word, j)
+            next_ = get_u64(model.units, position)
             if np.int64(next_ >> _PARENT & NODE) != node:
                 break
-            node, unit = place, next_
+            node, unit = position, next_
             j += 1
             value = np.int64(unit >> VALUE)
             found, end = value if value != 0 else found, j if value != 0 else end
@@ -196,7 +196,7 @@ def _encode_word(model: SpanModel, size: int, ids: Window, count: int) -> int:
 
 
 @helper
-def _encode_apart(model: SpanModel, size: int, ids: Window, count: int) -> int:
+def _encode_apart(model: WpmSpanModel, size: int, ids: Window, count: int) -> int:
     """The same with long tokens looked up first: walks end after LONG bytes, except for the word's first token."""
     find_long(model.long, model.word, 0, size, model.found, 0)
     at, node, found, end, j, stop = count, max(model.marker_node, ROOT), model.marker_value + 1, 0, 0, size
@@ -205,11 +205,11 @@ def _encode_apart(model: SpanModel, size: int, ids: Window, count: int) -> int:
     while True:
         unit = get_u64(model.units, node)
         while j < stop:
-            place = np.int64(unit & NODE) ^ get_u8(model.word, j)
-            next_ = get_u64(model.units, place)
+            position = np.int64(unit & NODE) ^ get_u8(model.word, j)
+            next_ = get_u64(model.units, position)
             if np.int64(next_ >> _PARENT & NODE) != node:
                 break
-            node, unit = place, next_
+            node, unit = position, next_
             j += 1
             value = np.int64(unit >> VALUE)
             found, end = value if value != 0 else found, j if value != 0 else end

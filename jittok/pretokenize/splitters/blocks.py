@@ -25,7 +25,7 @@ from jittok._raw import (
     window,
 )
 from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
-from jittok.structures.ahead import expect_text
+from jittok.structures.prefetch import prefetch_text
 from jittok.unicode import tables
 
 OTHER, LETTER, DIGIT, SPACE, BAD, CAPITAL, SMALL, MARK = range(8)
@@ -127,7 +127,7 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
         return Block(
             NONE, NONE, ALL, ALL, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, LETTER, bad
         )  # fmt: skip
-    expect_text(text, i)
+    prefetch_text(text, i)
     high, letter, digit, white, space, line, quote, capital, slash = class_masks(text, i)
     inside = ALL
     if stop - i < 64:
@@ -266,7 +266,7 @@ def class_of_letter(classes: ClassWindow, text: Window, i: int) -> int:
 
 
 @helper
-def letters_behind_quotes(text: Window, i: int, stop: int, fold: np.uint64) -> tuple[np.uint64, np.uint64]:
+def letters_after_quotes(text: Window, i: int, stop: int, fold: np.uint64) -> tuple[np.uint64, np.uint64]:
     """`contraction_masks` of text[i:i + 64], of letters before `stop` only: what is after is no part of the
     text."""
     one, two = contraction_masks(text, i, fold)

@@ -5,10 +5,10 @@ character, 2 * classes for each other. Cuts are bits, one a byte; cutters read t
 Each stage cuts every piece that the stages before have left, as if the piece were the whole text, and only ever adds
 cuts; so the list of pieces is never built.
 
-A stage that begins a match at most places is a cutter (`cutting.py`). One that seldom does is a matcher
-(`matching.py`), which searches for such places first. Patterns of one class need masks only. Four that llama.cpp has
-need more than one character of look-ahead: they are in `counting.py`. Any other that does, or looks back, or reads on
-from every place, is for `looking.py`.
+A stage that begins a match at most places is a cutter (`cutter_stage.py`). One that seldom does is a matcher
+(`matcher_stage.py`), which searches for such places first. Patterns of one class need masks only. Four that llama.cpp
+has need more than one character of look-ahead: they are in `counting_stages.py`. Any other that does, or looks back, or
+reads on from every place, is for `lookaround_stage.py`.
 
 Linear in bytes times stages. After the end of its match, a matcher reads a bounded number of characters, or one run of
 white space that the next match takes whole.
@@ -37,8 +37,8 @@ from jittok._raw import (
     utf8_masks,
     window,
 )
-from jittok.piece_cache.run_loop import Fragments
-from jittok.pretokenize.splitters.counting import (
+from jittok.pretoken_cache.run_loop import Fragments
+from jittok.pretokenize.splitters.counting_stages import (
     IS_REST,
     cut_at,
     cut_digit_groups,
@@ -47,13 +47,21 @@ from jittok.pretokenize.splitters.counting import (
     cut_space_powers,
     cut_trailing_space,
 )
-from jittok.pretokenize.splitters.cutting import COLUMNS, CutterWindow, collect_cuts, run_cutter
-from jittok.pretokenize.splitters.looking import Looks, LooksWindow, open_looks, run_looking
-from jittok.pretokenize.splitters.matching import run_matcher
+from jittok.pretokenize.splitters.cutter_stage import COLUMNS, CutterWindow, collect_cuts, run_cutter
+from jittok.pretokenize.splitters.lookaround_stage import (
+    LookaroundTables,
+    LookaroundWindow,
+    open_lookarounds,
+    run_lookarounds,
+)
+from jittok.pretokenize.splitters.matcher_stage import run_matcher
 from jittok.structures.pages import scratch
 
-MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE, BEHAVED, LOOKING = range(10)
-"""Kinds of stages. BEHAVED: a matcher whose matches are more than pieces: `marks` runs it. LOOKING: see `looking`."""
+MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE, BEHAVED, LOOKAROUND = range(
+    10
+)
+"""Kinds of stages. BEHAVED: a matcher whose matches are more than pieces: `word_bitmap` runs it. LOOKING: see
+`lookaround_pattern`."""
 MOST_CLASSES, MOST_STAGES = 126, 7
 BLOCK = 64
 ONE, TWO, THREE, NONE = (np.uint64(k) for k in (1, 2, 3, 0))
@@ -66,14 +74,14 @@ class Splitter(NamedTuple):
     kinds: I64  # [stages]
     tables_at: I64  # [stages]
     tables: I32  # of matchers: rows of `width` entries, next row's place << 8 | actions; a dead row, then the first
-    cutters: I32  # the same of cutters, see `cutting.CutterWindow`
+    cutters: I32  # the same of cutters, see `cutter_stage.CutterWindow`
     columns: U8  # [stages, 128]
     widths: I64  # [stages]
     width: int  # 2 * classes + 2
     sure: U8  # [stages, classes, classes] cutters: between these two is a cut, whatever is around
     begins: U8  # [classes] bit s: stage s searches for it, a match may begin here
     apart: U8  # [stages] 1 for a matcher that matches nothing where a space is before an ASCII letter
-    looks: Looks
+    looks: LookaroundTables
     byte: int  # for a pattern of runs of one ASCII character and of all others: it; else -1
     ascii: U8  # [256] 2 * class of the 128 characters, then `begins` of their classes
     pages: U16  # [8704] two-stage table of classes, see `pretokenize.classes`
@@ -93,7 +101,7 @@ class SplitterWindow(NamedTuple):
     sure: Window
     begins: Window
     apart: Window
-    looks: LooksWindow
+    looks: LookaroundWindow
     byte: int
     ascii: Window
     pages: Window
@@ -154,7 +162,7 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
         window(splitter.sure),
         window(splitter.begins),
         window(splitter.apart),
-        open_looks(splitter.looks),
+        open_lookarounds(splitter.looks),
         splitter.byte,
         window(splitter.ascii),
         window(splitter.pages),
@@ -242,8 +250,8 @@ def run_stages(
             late = True
         elif kind == MATCHER:
             run_matcher(splitter, stage, table, text, start, size, work)
-        elif kind == LOOKING:
-            run_looking(splitter.looks, stage, count, size, work)
+        elif kind == LOOKAROUND:
+            run_lookarounds(splitter.looks, stage, count, size, work)
         elif kind in (RUNS, SINGLES):
             cut_runs(work, stage, size, kind == SINGLES)
         elif kind == SPACE_POWERS:

@@ -31,7 +31,7 @@ from jittok.pretokenize.splitters.blocks import (
     NONE,
     ONE,
     ClassWindow,
-    letters_behind_quotes,
+    letters_after_quotes,
     no_block,
     read_block,
 )
@@ -42,7 +42,7 @@ MALFORMED = -100
 
 @helper
 def split_gpt2(
-    classes: ClassWindow, text: Window, begin: int, end: int, stop: int, places: Window, digits_alone: int
+    classes: ClassWindow, text: Window, begin: int, end: int, stop: int, positions: Window, digits_alone: int
 ) -> int:
     """Where pieces of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
 
@@ -87,7 +87,7 @@ def split_gpt2(
         force = clear = NONE
         quotes = now.quote & ~b_other & ~b_space
         if quotes != NONE:
-            one, two = letters_behind_quotes(text, i, stop, NONE)
+            one, two = letters_after_quotes(text, i, stop, NONE)
             one &= quotes
             two &= quotes
             starts = starts & ~((one | two) << ONE) | one << B2 | two << B3
@@ -95,7 +95,7 @@ def split_gpt2(
             force = one >> B62 | two >> B61
         if end - i < 64:
             starts &= (ONE << np.uint64(end - i)) - ONE
-        count = bit_places(places, count, i - begin, starts)
+        count = bit_places(positions, count, i - begin, starts)
         p_letter, p_digit, p_white = now.letter >> B63, now.digit >> B63, now.white >> B63
         p_other, p_space = other >> B63, now.space >> B63
         now = ahead

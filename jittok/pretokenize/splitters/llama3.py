@@ -47,7 +47,7 @@ from jittok.pretokenize.splitters.blocks import (
     ClassWindow,
     carry_out,
     class_of_letter,
-    letters_behind_quotes,
+    letters_after_quotes,
     more_lines,
     no_block,
     read_block,
@@ -72,7 +72,7 @@ def split_llama3(
     begin: int,
     end: int,
     stop: int,
-    places: Window,
+    positions: Window,
     group: int,
     cased: int,
     contractions: int,
@@ -163,9 +163,9 @@ def split_llama3(
             starts |= fresh | single & ~n_white
             starts |= now.white_two & ~(now.white >> B2 | ahead.white << B62)
             starts |= now.white_three & ~(now.white >> B3 | ahead.white << B61)
-        behind = blank & b_line & ~now.follower
-        if behind != NONE:
-            starts = _behind_lines(classes, text, i, stop, now, ahead, blank, behind, was, starts)
+        after = blank & b_line & ~now.follower
+        if after != NONE:
+            starts = _after_lines(classes, text, i, stop, now, ahead, blank, after, was, starts)
 
         if now.digit != NONE:
             starts, phase = _digits(now, b_digit, p_digit, starts, phase, group)
@@ -176,9 +176,9 @@ def split_llama3(
         if where == PREFIX:
             quotes = now.quote & alone
             if quotes != NONE:
-                if folded and _long_s_behind(text, i, quotes & (now.wide_letter >> ONE | ahead.wide_letter << B63)):
+                if folded and _long_s_after(text, i, quotes & (now.wide_letter >> ONE | ahead.wide_letter << B63)):
                     return MALFORMED
-                one, two = letters_behind_quotes(text, i, stop, FOLD)
+                one, two = letters_after_quotes(text, i, stop, FOLD)
                 one &= quotes
                 two &= quotes
                 starts = starts & ~((one | two) << ONE) | one << B2 | two << B3
@@ -186,7 +186,7 @@ def split_llama3(
                 force = one >> B62 | two >> B61
         elif where == SUFFIX:
             quotes = now.quote & b_letter & ~now.follower
-            if folded and _long_s_behind(text, i, quotes & (now.wide_letter >> ONE | ahead.wide_letter << B63)):
+            if folded and _long_s_after(text, i, quotes & (now.wide_letter >> ONE | ahead.wide_letter << B63)):
                 return MALFORMED
             starts, clear, force, quote_ends = _suffixes(text, i, stop, quotes, starts, quote_ends)
         if cased != 0:
@@ -195,8 +195,8 @@ def split_llama3(
                 starts = _capitals(classes, text, i, odd, starts, small, lower, stop)
         if end - i < 64:
             starts &= (ONE << np.uint64(end - i)) - ONE
-        lower = _any_behind(small, starts, lower)
-        count = bit_places(places, count, i - begin, starts)
+        lower = _any_after(small, starts, lower)
+        count = bit_places(positions, count, i - begin, starts)
         p_letter, p_digit, p_white = letter >> B63, now.digit >> B63, now.white >> B63
         p_other, p_space, p_line, p_blank = other >> B63, now.space >> B63, now.line >> B63, blank >> B63
         p_taken, p_small, p_both = taken >> B63, small >> B63, both >> B63
@@ -206,7 +206,7 @@ def split_llama3(
 
 
 @helper
-def _behind_lines(
+def _after_lines(
     classes: ClassWindow,
     text: Window,
     i: int,
@@ -214,7 +214,7 @@ def _behind_lines(
     now: Block,
     ahead: Block,
     blank: np.uint64,
-    behind: np.uint64,
+    following: np.uint64,
     was: np.uint64,
     starts: np.uint64,
 ) -> np.uint64:
@@ -222,20 +222,20 @@ def _behind_lines(
 
     Where the line ends before it are attached to a piece of O, the run begins at the blank: a start in any case.
     """
-    starts |= behind
-    behind &= ~was
-    after = add(blank, behind) & ~blank
+    starts |= following
+    following &= ~was
+    after = add(blank, following) & ~blank
     if (after & now.line) != NONE:
-        while behind != NONE:
-            k = trailing_zeros(behind)
-            behind &= behind - ONE
+        while following != NONE:
+            k = trailing_zeros(following)
+            following &= following - ONE
             if more_lines(classes, text, i + k, stop):
                 starts &= ~(ONE << np.uint64(k))
-    elif carry_out(blank, behind, NONE) != NONE:
+    elif carry_out(blank, following, NONE) != NONE:
         k = trailing_zeros(~(ahead.white & ~ahead.line))  # the last run goes on into the next block
         more = ahead.line >> np.uint64(k) & ONE != NONE if k < 64 else more_lines(classes, text, i + 128, stop)
         if more:
-            starts &= ~(ONE << np.uint64(63 - leading_zeros(behind)))
+            starts &= ~(ONE << np.uint64(63 - leading_zeros(following)))
     return starts
 
 
@@ -278,7 +278,7 @@ def _digits(
 
 
 @helper
-def _long_s_behind(text: Window, i: int, quotes: np.uint64) -> bool:
+def _long_s_after(text: Window, i: int, quotes: np.uint64) -> bool:
     """Whether U+017F is after one of these quotes of text[i:i + 64]. After each a character beyond ASCII begins,
     and the text is well-formed up to its end."""
     while quotes != NONE:
@@ -300,7 +300,7 @@ def _suffixes(
     clear = force = ends = NONE
     if quotes == NONE:
         return starts, clear, force, ends
-    one, two = letters_behind_quotes(text, i, stop, FOLD)
+    one, two = letters_after_quotes(text, i, stop, FOLD)
     todo = (one | two) & quotes
     while todo != NONE:
         k = np.uint64(trailing_zeros(todo))
@@ -327,7 +327,7 @@ def _suffixes(
 
 
 @helper
-def _any_behind(small: np.uint64, starts: np.uint64, lower: bool) -> bool:
+def _any_after(small: np.uint64, starts: np.uint64, lower: bool) -> bool:
     """Whether there is a small letter from the last start on; lower: whether the piece before has one."""
     if starts != NONE:
         lower = False
@@ -349,7 +349,7 @@ def _capitals(
         k = trailing_zeros(odd)
         odd &= odd - ONE
         below = (ONE << np.uint64(k)) - ONE
-        begins = _any_behind(small & below, starts & below, lower)  # the second phase runs, a capital ends it
+        begins = _any_after(small & below, starts & below, lower)  # the second phase runs, a capital ends it
         if not begins:
             # first phase: the piece ends after the last letter of both cases, unless a small one follows
             begins = True

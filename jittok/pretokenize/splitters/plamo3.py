@@ -7,7 +7,7 @@ newlines never. Source: llama.cpp, `llm_tokenizer_plamo3`.
 
 from __future__ import annotations
 
-from jittok._jit import OutI32, OutU8, helper, wide
+from jittok._jit import OutI32, OutU8, as_int64, helper
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 
 BOUNDARY = 0xEE00
@@ -23,7 +23,7 @@ def mark_segments(codes: OutI32, size: int, cuts: OutU8) -> None:
     for i in range(size + 1):
         cuts[i] = 0
     cuts[0], cuts[size] = 1, 1
-    i = wide(0)
+    i = as_int64(0)
     while i < size:
         stop = _control_end(codes, i, size)
         if stop > i:
@@ -31,10 +31,10 @@ def mark_segments(codes: OutI32, size: int, cuts: OutU8) -> None:
             i = stop
         else:
             i += 1
-    i = wide(0)
+    i = as_int64(0)
     while i < size:
-        code, stop, inside = wide(codes[i]), i + 1, False
-        while stop < size and wide(codes[stop]) == code:
+        code, stop, inside = as_int64(codes[i]), i + 1, False
+        while stop < size and as_int64(codes[stop]) == code:
             inside = inside or cuts[stop] != 0
             stop += 1
         if not inside and code != NEWLINE and stop - i >= (2 if code == SPACE_BYTE else RUN):
@@ -48,13 +48,13 @@ def _control_end(codes: OutI32, start: int, size: int) -> int:
     if start + len(OPENED) + 2 > size:
         return start
     for k in range(len(OPENED)):
-        if wide(codes[start + k]) != OPENED[k]:
+        if as_int64(codes[start + k]) != OPENED[k]:
             return start
     i = start + len(OPENED)
     last = min(i + LONGEST_BODY, size)
-    while i < last and wide(codes[i]) != BAR and not is_blank(wide(codes[i])):
+    while i < last and as_int64(codes[i]) != BAR and not is_blank(as_int64(codes[i])):
         i += 1
-    return i + 2 if i + 2 <= size and wide(codes[i]) == BAR and wide(codes[i + 1]) == CLOSING else start
+    return i + 2 if i + 2 <= size and as_int64(codes[i]) == BAR and as_int64(codes[i + 1]) == CLOSING else start
 
 
 @helper

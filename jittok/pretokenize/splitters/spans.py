@@ -15,7 +15,6 @@ from jittok._raw import Window, bit_places, equal_mask, get_i64, get_u8, get_u64
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.safe_cuts.cuts import (
     ANYWHERE,
-    APART,
     BLANK,
     CLASSES,
     CONTROL,
@@ -27,6 +26,7 @@ from jittok.safe_cuts.cuts import (
     PAIR_ROW,
     RIGHT_ASCII,
     STICKY,
+    TIED,
     WIDE,
     SpanWindow,
     crosses_path,
@@ -34,7 +34,7 @@ from jittok.safe_cuts.cuts import (
     may_join,
     wide_character,
 )
-from jittok.structures.ahead import expect_text
+from jittok.structures.prefetch import prefetch_text
 from jittok.structures.sequences import SequenceWindow, threes_begin, twos_begin
 from jittok.unicode.characters import NEWLINE
 
@@ -44,7 +44,7 @@ B2, B3, B63 = np.uint64(2), np.uint64(3), np.uint64(63)
 
 
 @helper
-def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int, places: Window) -> int:
+def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int, positions: Window) -> int:
     """Where spans of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
 
     begin: where a span begins; stop: end of the text, which goes on after `end`; PAD bytes are readable after it
@@ -53,9 +53,9 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
     i, count, force = begin, 0, ONE
     p_control = p_letter = p_digit = p_other = p_apart = p_blank = p_wide = p_newline = NONE
     # the last wide character: code point and flags, the offset after it; bytes of the next block that are its own
-    code, flags, behind, owed = 0, 0, begin - 1, 0
+    code, flags, following, owed = 0, 0, begin - 1, 0
     while i < end:
-        expect_text(text, i)
+        prefetch_text(text, i)
         high, letter, digit, control, blank = span_masks(text, i)
         apart, follower = NONE, NONE
         if rules.any_blanks != 0:
@@ -73,12 +73,12 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
         nn = la = lw = ra = sticky = NONE
         some_wide = (high | p_wide) != NONE or owed != 0
         if some_wide:
-            nn, la, lw, ra, sticky, marks, follower, bad, code, flags, behind = _wide(
-                rules, text, i, inside, owed, code, flags, behind
+            nn, la, lw, ra, sticky, marks, follower, bad, code, flags, following = _wide(
+                rules, text, i, inside, owed, code, flags, following
             )
             if bad != NONE:
                 return MALFORMED
-            owed = max(behind - i - 64, 0)
+            owed = max(following - i - 64, 0)
             high &= ~marks
             blank |= marks
         tied = ~(high | blank | apart)
@@ -99,14 +99,14 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
         starts |= b_other & _row(rules, OTHER, control, letter, digit, other, apart, blank)
         starts |= b_blank & _row(rules, BLANK, control, letter, digit, other, apart, blank)
         if rules.any_apart != 0:
-            starts |= b_apart & _row(rules, APART, control, letter, digit, other, apart, blank)
+            starts |= b_apart & _row(rules, TIED, control, letter, digit, other, apart, blank)
         if some_wide:
             b_plain = b_letter | b_digit | b_other
             cut = b_control & get_u64(rules.cuts, CLASSES * CONTROL + WIDE)
             cut |= b_letter & get_u64(rules.cuts, CLASSES * LETTER + WIDE)
             cut |= b_digit & get_u64(rules.cuts, CLASSES * DIGIT + WIDE)
             cut |= b_other & get_u64(rules.cuts, CLASSES * OTHER + WIDE)
-            cut |= b_apart & get_u64(rules.cuts, CLASSES * APART + WIDE)
+            cut |= b_apart & get_u64(rules.cuts, CLASSES * TIED + WIDE)
             cut |= b_blank & (get_u64(rules.cuts, CLASSES * BLANK + WIDE) | ~lw)
             starts |= high & (cut | b_plain & ~la) | nn
             if rules.last_blank != 0:
@@ -133,11 +133,11 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
             starts &= (ONE << np.uint64(end - i)) - ONE
         if rules.any_crossings != 0:
             starts &= ~_inside_paths(rules, text, begin, i, stop, starts)
-        count = bit_places(places, count, i - begin, starts)
+        count = bit_places(positions, count, i - begin, starts)
         p_control, p_letter, p_digit = control >> B63, letter >> B63, digit >> B63
         p_other, p_apart, p_blank, p_wide = other >> B63, apart >> B63, blank >> B63, high >> B63
         i += 64
-    return MALFORMED if behind > stop else count
+    return MALFORMED if following > stop else count
 
 
 @inlined
@@ -191,7 +191,7 @@ def _row(
     at = CLASSES * left
     found = (control & get_u64(rules.cuts, at + CONTROL)) | (letter & get_u64(rules.cuts, at + LETTER))
     found |= (digit & get_u64(rules.cuts, at + DIGIT)) | (other & get_u64(rules.cuts, at + OTHER))
-    return found | (apart & get_u64(rules.cuts, at + APART)) | (blank & get_u64(rules.cuts, at + BLANK))
+    return found | (apart & get_u64(rules.cuts, at + TIED)) | (blank & get_u64(rules.cuts, at + BLANK))
 
 
 @helper
@@ -205,7 +205,7 @@ def _is_blank(rules: SpanWindow, byte: int) -> np.uint64:
 
 @helper
 def _wide(
-    rules: SpanWindow, text: Window, i: int, inside: np.uint64, owed: int, code: int, flags: int, behind: int
+    rules: SpanWindow, text: Window, i: int, inside: np.uint64, owed: int, code: int, flags: int, after: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int, int]:
     """The wide characters of one block. Returns (nn, la, lw, ra, bytes after sticky ones, bytes of those like blanks,
     continuation bytes, not 0 when malformed, and of the last of them code point, flags and the offset after it).
@@ -220,9 +220,9 @@ def _wide(
     promised = (first << ONE) | (e0 & inside) << B2 | (f0 & inside) << B3 | head
     bad = (promised ^ follower) | f8 & inside
     nn = la = lw = ra = sticky = marks = NONE
-    if behind >= i:
-        ra = np.uint64((flags & RIGHT_ASCII) != 0) << np.uint64(behind - i)
-        sticky = np.uint64((flags & STICKY) != 0) << np.uint64(behind - i)
+    if after >= i:
+        ra = np.uint64((flags & RIGHT_ASCII) != 0) << np.uint64(after - i)
+        sticky = np.uint64((flags & STICKY) != 0) << np.uint64(after - i)
     if flags & LIKE_BLANK:
         marks = head
     while first != NONE:
@@ -235,7 +235,7 @@ def _wide(
             if flags & ILL:
                 bad |= ONE
             marks |= ((ONE << np.uint64(size)) - ONE) << at
-        elif behind == i + k and (flags | before) & STICKY == 0 and before & LIKE_BLANK == 0:
+        elif after == i + k and (flags | before) & STICKY == 0 and before & LIKE_BLANK == 0:
             free = flags & before >> 3 & 1 == 0  # LEFT_WIDE of this one, RIGHT_WIDE of the one before
             if not free and left >= 0x800 and code >= 0x800:
                 free = not may_join(rules, left, code)
@@ -244,5 +244,5 @@ def _wide(
         lw |= np.uint64(flags >> 2 & 1) << at  # LEFT_BLANK
         ra |= (np.uint64(flags >> 4 & 1) << at) << np.uint64(size)  # RIGHT_ASCII
         sticky |= (np.uint64(flags >> 5 & 1) << at) << np.uint64(size)
-        behind = i + k + size
-    return nn, la, lw, ra, sticky, marks, follower, bad, code, flags, behind
+        after = i + k + size
+    return nn, la, lw, ra, sticky, marks, follower, bad, code, flags, after

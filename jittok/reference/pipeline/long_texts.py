@@ -53,7 +53,7 @@ class LongTexts:
         """Whether there is any."""
         return len(self._next) > 1
 
-    def places(self, text: str) -> list[int]:
+    def positions(self, text: str) -> list[int]:
         """What begins at each place, for `lengths`. Empty where nothing can."""
         if not self or len(text) <= LONG:
             return []

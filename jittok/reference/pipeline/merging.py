@@ -17,7 +17,7 @@ Merge = Callable[[int, int], tuple[int, int] | None]
 """(left, right) symbols to (rank, what they become), None where they stay apart."""
 Made = tuple[int, int, int]
 """A token, the first of the symbols that it was made of, and the one after the last."""
-WINDOW = 1 << 12
+WINDOW_SYMBOLS = 1 << 12
 """Symbols of a window."""
 
 
@@ -27,18 +27,20 @@ class UndecidedError(Exception):
 
 def merged_ids(symbols: array[int], joined: Merge, out: array[int]) -> None:
     """Add the tokens of `merge` to `out`."""
-    if len(symbols) <= 2 * WINDOW:
+    if len(symbols) <= 2 * WINDOW_SYMBOLS:
         out.extend(token for token, _, _ in merge(symbols, joined))
         return
     known = len(out)
     try:
-        out.extend(token for token, _, _ in by_windows(lambda i, j: merge(symbols[i:j], joined), len(symbols), WINDOW))
+        out.extend(
+            token for token, _, _ in by_windows(lambda i, j: merge(symbols[i:j], joined), len(symbols), WINDOW_SYMBOLS)
+        )
     except UndecidedError:
         del out[known:]
         out.extend(token for token, _, _ in merge(symbols, joined))
 
 
-def by_windows(merged: Callable[[int, int], Sequence[Made]], size: int, window: int, behind: int = 0) -> Iterator[Made]:
+def by_windows(merged: Callable[[int, int], Sequence[Made]], size: int, window: int, after: int = 0) -> Iterator[Made]:
     """The tokens of a word of `size` symbols. `merged`: those of symbols[i:j], counted from i.
 
     after: how many symbols before j may be others because the word does not end there. Each window begins with
@@ -50,7 +52,7 @@ def by_windows(merged: Callable[[int, int], Sequence[Made]], size: int, window: 
         start = 0 if last is None else last[1]
         stop = min(start + width, size)
         found = [(token, start + i, start + j) for token, i, j in merged(start, stop)]
-        kept = found if stop == size else [made for made in found if made[2] <= stop - max(width // 4, behind)]
+        kept = found if stop == size else [made for made in found if made[2] <= stop - max(width // 4, after)]
         known = last is None or found[:1] == [last]
         if known and (stop == size or len(kept) > 1):
             yield from kept[last is not None :]
@@ -67,31 +69,31 @@ def merge(symbols: Sequence[int], joined: Merge, popped: Popped | None = None) -
     """The symbols that stay when nothing more is joined, each with the first of those it was made of and the one after
     the last."""
     count = len(symbols)
-    ids, before, behind = list(symbols), list(range(-1, count - 1)), [*range(1, count), -1]
+    ids, before, after = list(symbols), list(range(-1, count - 1)), [*range(1, count), -1]
     alive, queue = [True] * count, list[tuple[int, int, int]]()
 
     def ask(left: int) -> None:
-        if left >= 0 and behind[left] >= 0:
-            found = joined(ids[left], ids[behind[left]])
+        if left >= 0 and after[left] >= 0:
+            found = joined(ids[left], ids[after[left]])
             if found is not None:
                 heapq.heappush(queue, (found[0], left, found[1]))
 
-    for place in range(count - 1):
-        ask(place)
+    for position in range(count - 1):
+        ask(position)
     while queue:
         rank, left, made = heapq.heappop(queue)
-        right = behind[left]
+        right = after[left]
         found = joined(ids[left], ids[right]) if alive[left] and right >= 0 else None
         if found is None or found[1] != made:  # only what is made is compared
             if popped is not None:
-                popped(rank, left, right, False, behind)
+                popped(rank, left, right, False, after)
             continue
-        ids[left], alive[right], behind[left] = made, False, behind[right]
-        if behind[right] >= 0:
-            before[behind[right]] = left
+        ids[left], alive[right], after[left] = made, False, after[right]
+        if after[right] >= 0:
+            before[after[right]] = left
         if popped is not None:
-            popped(rank, left, right, True, behind)
+            popped(rank, left, right, True, after)
         ask(before[left])
         ask(left)
-    stops = [count if right < 0 else right for right in behind]
+    stops = [count if right < 0 else right for right in after]
     return [(ids[k], k, stops[k]) for k in range(count) if alive[k]]

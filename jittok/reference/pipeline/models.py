@@ -16,7 +16,7 @@ from jittok.reference.pipeline.merging import Popped, merge, merged_ids
 UNKNOWN_PENALTY = 10.0
 REMEMBERED = 1 << 16
 """Words whose ids are kept."""
-LONG = 1 << 13
+LONG_WORD = 1 << 13
 """Characters of a word from which on its ids alone are made without what takes hundreds of bytes a character."""
 Part = tuple[int, int, int]
 """An id, and the bytes of the word's UTF-8 that it stands for: from, to."""
@@ -28,7 +28,7 @@ class Watch:
     def symbols(self, texts: list[str]) -> None:
         """The symbols before any is merged."""
 
-    def popped(self, pair: tuple[int, int], text: str, priority: float, applied: bool, behind: list[int]) -> None:
+    def popped(self, pair: tuple[int, int], text: str, priority: float, applied: bool, after: list[int]) -> None:
         """A pair of symbols taken from the queue: whether it is merged, and the symbol after each one now."""
 
     def tried(self, start: int, stop: int, token: int | None) -> None:
@@ -71,7 +71,7 @@ class Word:
 
     def ids(self, word: str, out: array[int]) -> None:
         """Add the ids to `out`."""
-        if len(word) >= LONG and self._model.long is not None:
+        if len(word) >= LONG_WORD and self._model.long is not None:
             self._model.long(word, out)
         else:
             out.extend(token for token, _, _ in self(word))
@@ -103,10 +103,10 @@ def watching(watch: Watch, texts: list[str]) -> Popped:
     """What tells a watch of the pairs of `merge`; texts: of the first symbols."""
     watch.symbols(texts)
 
-    def popped(rank: float, left: int, right: int, applied: bool, behind: list[int]) -> None:
-        stop = behind[left] if applied else behind[right] if right >= 0 else right
+    def popped(rank: float, left: int, right: int, applied: bool, after: list[int]) -> None:
+        stop = after[left] if applied else after[right] if right >= 0 else right
         text = "".join(texts[left : stop if stop >= 0 else len(texts)]) if right >= 0 else ""
-        watch.popped((left, right), text, rank, applied, behind)
+        watch.popped((left, right), text, rank, applied, after)
 
     return popped
 
@@ -253,13 +253,13 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Model:
     def encode(word: str, watch: Watch | None = None) -> list[Part]:
         if len(word) > model.longest:
             return unknown(word)
-        out, at, places = list[Part](), 0, _byte_places(word)
+        out, at, positions = list[Part](), 0, _byte_places(word)
         while at < len(word):
             for stop, token in longest(word, at):
                 if watch is not None:
-                    watch.tried(places[at], places[stop], token)
+                    watch.tried(positions[at], positions[stop], token)
                 if token is not None:
-                    out.append((token, places[at], places[stop]))
+                    out.append((token, positions[at], positions[stop]))
                     at = stop
                     break
             else:

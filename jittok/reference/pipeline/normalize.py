@@ -30,7 +30,7 @@ class Piece(NamedTuple):
     """Characters, and for each the place in the document that it comes from."""
 
     text: str
-    places: list[int] | None  # None where no step asks for them
+    positions: list[int] | None  # None where no step asks for them
     units: list[Unit] | None = None  # the bytes that each character stands for, if spans are wanted
     source: bytes = b""  # the document that `units` count in
 
@@ -39,8 +39,8 @@ class Piece(NamedTuple):
         if start == 0 and stop == len(self.text):
             return self
         units = None if self.units is None else self.units[start:stop]
-        places = None if self.places is None else self.places[start:stop]
-        return self._replace(text=self.text[start:stop], places=places, units=units)
+        positions = None if self.positions is None else self.positions[start:stop]
+        return self._replace(text=self.text[start:stop], positions=positions, units=units)
 
     def byte_units(self) -> list[Unit]:
         """The bytes that each byte of the text's UTF-8 stands for."""
@@ -58,8 +58,8 @@ def joined(units: list[Unit], start: int, stop: int) -> Unit:
     """The stretch that characters start .. stop - 1 stand for; of none the place where they would stand."""
     if start < stop:
         return units[start][0], units[stop - 1][1]
-    place = units[start][0] if start < len(units) else units[-1][1] if units else 0
-    return place, place
+    position = units[start][0] if start < len(units) else units[-1][1] if units else 0
+    return position, position
 
 
 def normalizer(step: steps.Normalizer) -> Callable[[Piece], Piece]:
@@ -81,25 +81,25 @@ def prepended(piece: Piece, text: str) -> Piece:
     then at place 0 of the document if nothing was written before it."""
     if not piece.text:
         return piece
-    places = piece.places and piece.places[:1] * len(text) + piece.places
-    if places and not text:
-        places = [0, *places[1:]]
+    positions = piece.positions and piece.positions[:1] * len(text) + piece.positions
+    if positions and not text:
+        positions = [0, *positions[1:]]
     units = piece.units and [joined(piece.units, 0, 0)] * len(text) + piece.units
-    return piece._replace(text=text + piece.text, places=places, units=units)
+    return piece._replace(text=text + piece.text, positions=positions, units=units)
 
 
 def replaced(piece: Piece, pattern: steps.Pattern, content: str) -> Piece:
     """All matches replaced, from the left. What replaces the empty text at the start comes from place 0."""
     if not piece.text:
         return piece
-    text, places, units, done, found = io.StringIO(), list[int](), list[Unit](), 0, False
+    text, positions, units, done, found = io.StringIO(), list[int](), list[Unit](), 0, False
     for match in compiled(pattern).finditer(piece.text):
         found = True
         start, stop = match.span()
         text.write(piece.text[done:start])
         text.write(content)
-        if piece.places is not None:
-            places += piece.places[done:start] + [piece.places[stop - 1] if stop else 0] * len(content)
+        if piece.positions is not None:
+            positions += piece.positions[done:start] + [piece.positions[stop - 1] if stop else 0] * len(content)
         if piece.units is not None:
             units += piece.units[done:start] + [joined(piece.units, start, stop)] * len(content)
         done = stop
@@ -108,30 +108,34 @@ def replaced(piece: Piece, pattern: steps.Pattern, content: str) -> Piece:
     text.write(piece.text[done:])
     return piece._replace(
         text=text.getvalue(),
-        places=None if piece.places is None else places + piece.places[done:],
+        positions=None if piece.positions is None else positions + piece.positions[done:],
         units=None if piece.units is None else units + piece.units[done:],
     )
 
 
 def spelled(piece: Piece) -> Piece:
     """Each byte as a character of the byte alphabet."""
-    places = piece.places and [
-        place for c, place in zip(piece.text, piece.places, strict=True) for _ in range(len(c.encode()))
+    positions = piece.positions and [
+        position for c, position in zip(piece.text, piece.positions, strict=True) for _ in range(len(c.encode()))
     ]
     units = None if piece.units is None else piece.byte_units()
-    return piece._replace(text=piece.text.encode().decode("latin-1").translate(ALPHABET), places=places, units=units)
+    return piece._replace(
+        text=piece.text.encode().decode("latin-1").translate(ALPHABET), positions=positions, units=units
+    )
 
 
 def _mapped(piece: Piece, table: dict[int, str]) -> Piece:
     text = piece.text.translate(table)
-    if piece.places is None and piece.units is None:
+    if piece.positions is None and piece.units is None:
         return piece._replace(text=text)
     if len(text) == len(piece.text) and not any(len(table.get(ord(c), c)) != 1 for c in piece.text):
         return piece._replace(text=text)
     sizes = [len(table.get(ord(c), c)) for c in piece.text]
-    places = piece.places and [place for place, size in zip(piece.places, sizes, strict=True) for _ in range(size)]
+    positions = piece.positions and [
+        position for position, size in zip(piece.positions, sizes, strict=True) for _ in range(size)
+    ]
     units = piece.units and [unit for unit, size in zip(piece.units, sizes, strict=True) for _ in range(size)]
-    return piece._replace(text=text, places=places, units=units)
+    return piece._replace(text=text, positions=positions, units=units)
 
 
 def _composed(piece: Piece, form: Form) -> Piece:
@@ -139,8 +143,8 @@ def _composed(piece: Piece, form: Form) -> Piece:
     if text == piece.text:
         return piece
     units = None if piece.units is None else _composed_units(piece.text, text, piece.units, form)
-    places = None if piece.places is None else _composed_places(piece.text, piece.places, text, form)
-    return piece._replace(text=text, places=places, units=units)
+    positions = None if piece.positions is None else _composed_places(piece.text, piece.positions, text, form)
+    return piece._replace(text=text, positions=positions, units=units)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -152,12 +156,12 @@ def _parts(c: str, form: Form) -> int:
 def _composed_places(before: str, own: list[int], after: str, form: Form) -> list[int]:
     """The places of a piece in a normal form: what a character is split into has its place, what is put together
     that of the first."""
-    apart = [place for c, place in zip(before, own, strict=True) for _ in range(_parts(c, form))]
-    places, at = list[int](), 0
+    apart = [position for c, position in zip(before, own, strict=True) for _ in range(_parts(c, form))]
+    positions, at = list[int](), 0
     for c in after:
-        places.append(apart[min(at, len(apart) - 1)])
+        positions.append(apart[min(at, len(apart) - 1)])
         at += _parts(c, form) if form.endswith("C") else 1
-    return places
+    return positions
 
 
 def _composed_units(before: str, after: str, units: list[Unit], form: Form) -> list[Unit]:
@@ -263,7 +267,7 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
         return charsmap.replacement(keys[0][1]) if keys else None
 
     def run(piece: Piece) -> Piece:
-        texts, places, units, at, gone = list[str](), list[int](), list[Unit](), 0, 0
+        texts, positions, units, at, gone = list[str](), list[int](), list[Unit](), 0, 0
         written = False
 
         def put(new: str, start: int, stop: int) -> None:
@@ -272,8 +276,8 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
             if not written:
                 gone = stop  # the library forgets what vanishes before anything is written
             texts.append(new)
-            if piece.places is not None:
-                places.extend([piece.places[start - gone]] * len(new))
+            if piece.positions is not None:
+                positions.extend([piece.positions[start - gone]] * len(new))
             if piece.units is not None:
                 units.extend([joined(piece.units, start, stop)] * len(new))
 
@@ -289,7 +293,7 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
             at += len(part)
         return piece._replace(
             text="".join(texts),
-            places=None if piece.places is None else places,
+            positions=None if piece.positions is None else positions,
             units=None if piece.units is None else units,
         )
 

@@ -16,7 +16,7 @@ from jittok.reference.pipeline.added import Found, Search
 from jittok.reference.pipeline.decode import PiecesText, decoder, raw_bytes
 from jittok.reference.pipeline.models import Word, word_model
 from jittok.reference.pipeline.normalize import Piece, Unit, joined, normalizer
-from jittok.reference.pipeline.sentencepiece import Encoder
+from jittok.reference.pipeline.sentencepiece import SentencePieceEncoder
 from jittok.reference.pipeline.split import splitter
 
 
@@ -68,9 +68,9 @@ class Runner:
         return word_model(self.pipeline)
 
     @once
-    def sentencepiece(self) -> Encoder:
+    def sentencepiece(self) -> SentencePieceEncoder:
         """What makes ids of a text by sentencepiece's models."""
-        return Encoder(self.pipeline)
+        return SentencePieceEncoder(self.pipeline)
 
     def words(self, text: Piece, parse_special: bool, see: See = nothing) -> Iterator[Piece | Token]:
         """The words of a text, and the added tokens between them."""
@@ -143,9 +143,9 @@ class Runner:
 
     def squeezed(self, text: str, units: list[Unit], source: bytes) -> Piece:
         """What sentencepiece's models see."""
-        normalized, places = self.sentencepiece.normalized(text)
-        found = [joined(units, start, stop) for start, stop in places]
-        return Piece(normalized, [start for start, _ in places], found, source)
+        normalized, positions = self.sentencepiece.normalized(text)
+        found = [joined(units, start, stop) for start, stop in positions]
+        return Piece(normalized, [start for start, _ in positions], found, source)
 
     def aligned(self, word: Piece) -> list[Token]:
         """The ids of one word, each with what it stands for."""

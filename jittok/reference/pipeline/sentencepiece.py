@@ -27,7 +27,7 @@ LARGEST = (2 - 2.0**-23) * 2.0**127
 """The lowest score of a model without a normal piece."""
 MOST_SPLITS = 100
 """So often parts that are not used are split; what is left then stays."""
-STRETCH = 1 << 12
+CHUNK_CHARACTERS = 1 << 12
 """Characters of a text that are made to pieces at once, or more."""
 Part = tuple[str, int]
 """A part of the normalized text and its id."""
@@ -38,7 +38,7 @@ def single(number: float) -> float:
     return ctypes.c_float(number).value
 
 
-class Encoder:
+class SentencePieceEncoder:
     """Text to ids."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -79,10 +79,10 @@ class Encoder:
             yield from self.parts(self.normalize(text), None)
             return
         for stretch in self._stretches(self._normalized(text)):
-            if self.model.kind == CHAR or UNUSED in self.types or len(stretch) <= 2 * STRETCH:
+            if self.model.kind == CHAR or UNUSED in self.types or len(stretch) <= 2 * CHUNK_CHARACTERS:
                 yield from self.parts(stretch, None)
                 continue
-            merged = by_windows(lambda i, j: self._made(stretch[i:j]), len(stretch), STRETCH, self.longest)  # noqa: B023
+            merged = by_windows(lambda i, j: self._made(stretch[i:j]), len(stretch), CHUNK_CHARACTERS, self.longest)  # noqa: B023
             yield from ((stretch[start:stop], token) for token, start, stop in merged)
 
     def _made(self, text: str) -> list[Made]:
@@ -125,13 +125,13 @@ class Encoder:
     def _stretches(self, parts: Iterable[str]) -> Iterator[str]:
         """Stretches of a normalized text that have the ids that they have in it: symbols are merged only to pieces, so
         where no piece has two characters side by side nothing goes across."""
-        text, at = "", STRETCH
+        text, at = "", CHUNK_CHARACTERS
         for part in parts:
             text += part
             while at < len(text):
                 if text[at - 1 : at + 1] not in self._pairs:
                     yield text[:at]
-                    text, at = text[at:], STRETCH
+                    text, at = text[at:], CHUNK_CHARACTERS
                 else:
                     at += 1
         yield text
@@ -161,14 +161,14 @@ class Encoder:
 
     def _normalized(self, text: str) -> Iterator[str]:
         """The same, a part after the other."""
-        long = self.long_users.places(text)
+        long = self.long_users.positions(text)
         at = self._begin(text, long)
         if at == len(text):
             return
         parts, spaces = [self._front], 0  # these go if the text ends with them
         for new, _, _, _ in self._rewritten(text, at, long):
             parts.append(new.replace(" ", self.mark))
-            if len(parts) >= STRETCH:
+            if len(parts) >= CHUNK_CHARACTERS:
                 found = "".join(parts)
                 left = found.rstrip(self.mark) if self.step.squeeze else found
                 if left:
@@ -180,7 +180,7 @@ class Encoder:
 
     def normalized(self, text: str) -> tuple[str, list[tuple[int, int]]]:
         """The same, and the characters of the text that each of its characters stands for: from, to."""
-        long = self.long_users.places(text)
+        long = self.long_users.positions(text)
         at = self._begin(text, long)
         if at == len(text):
             return "", []
@@ -193,8 +193,8 @@ class Encoder:
             out.append(new.replace(" ", self.mark))
             units += own[len(own) - len(new) :]
         found = self._ended("".join(out))
-        behind = len(self._behind)
-        return found, units[: len(found) - behind] + [(len(text), len(text))] * behind
+        after = len(self._behind)
+        return found, units[: len(found) - after] + [(len(text), len(text))] * after
 
     @property
     def _front(self) -> str:
@@ -241,7 +241,7 @@ class Encoder:
 
     def _symbols(self, text: str) -> Iterator[tuple[str, bool]]:
         """Characters and user-defined pieces, and which of them is one."""
-        at, long = 0, self.long_users.places(text)
+        at, long = 0, self.long_users.positions(text)
         while at < len(text):
             piece = self.user_defined(text, at, long)
             yield piece or text[at], piece is not None
@@ -261,7 +261,7 @@ class Encoder:
     def _bpe(self, text: str, watch: Watch | None) -> list[Part]:
         symbols = [[symbol, frozen] for symbol, frozen in self._symbols(text)]
         count = len(symbols)
-        before, behind = list(range(-1, count - 1)), [*range(1, count), -1]
+        before, after = list(range(-1, count - 1)), [*range(1, count), -1]
         queue: list[tuple[int, int, int, int, float]] = []
         made: dict[str, tuple[str, str]] = {}
         popped = watching(watch, [str(symbol) for symbol, _ in symbols]) if watch else None
@@ -283,15 +283,15 @@ class Encoder:
             a, b = str(symbols[left][0]), str(symbols[right][0])
             if not a or not b or len(a) + len(b) != size:
                 if popped is not None:
-                    popped(cost, left, right, False, behind)
+                    popped(cost, left, right, False, after)
                 continue
-            symbols[left][0], symbols[right][0], behind[left] = a + b, "", behind[right]
-            if behind[right] >= 0:
-                before[behind[right]] = left
+            symbols[left][0], symbols[right][0], after[left] = a + b, "", after[right]
+            if after[right] >= 0:
+                before[after[right]] = left
             if popped is not None:
-                popped(cost, left, right, True, behind)
+                popped(cost, left, right, True, after)
             ask(before[left], left)
-            ask(left, behind[left])
+            ask(left, after[left])
 
         def split(piece: str, depth: int = 0) -> list[Part]:
             """A piece of type UNUSED is what it was made of, and that what it was made of, so many times at most."""
@@ -304,7 +304,7 @@ class Encoder:
         return [part for symbol, _ in symbols if symbol for part in split(str(symbol))]
 
     def _unigram(self, text: str, watch: Watch | None) -> list[Part]:
-        size, long = len(text), self.long.places(text)
+        size, long = len(text), self.long.positions(text)
         best, last = [0.0] * (size + 1), [(-1, self.model.unknown)] * (size + 1)
         reached = 0
         for start in range(size):

@@ -116,8 +116,8 @@ def _metaspace(piece: Piece, stage: steps.Metaspace) -> Iterator[Piece]:
     piece = piece._replace(text=piece.text.replace(" ", stage.mark))
     wanted = stage.scheme == steps.ALWAYS
     if stage.scheme == steps.FIRST:
-        assert piece.places is not None
-        wanted = piece.places[:1] == [0]
+        assert piece.positions is not None
+        wanted = piece.positions[:1] == [0]
     if wanted and not piece.text.startswith(stage.mark):
         piece = prepended(piece, stage.mark)
     if not stage.split:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jittok.pretokenize.definition import PreType, pre_type, stages
 from jittok.reference import bpe, steps
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Symbols
 from jittok.trace.recorder import Merging, Recorder, units
 from jittok.trace.stage import Record
@@ -82,8 +82,8 @@ def _merged(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
     """The tokens of one word."""
     vocab, text = recorder.vocab, bytes(word.text)
     whole = bpe.is_whole(vocab, text)
-    place: Record = {"word": number}
-    log = Merging(recorder, place, "rank")
+    position: Record = {"word": number}
+    log = Merging(recorder, position, "rank")
     first = Symbols(text)
     if whole:
         pieces = [text]
@@ -98,7 +98,7 @@ def _merged(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
         at += len(piece)
     recorder.add(
         "symbols",
-        **place,
+        **position,
         whole=whole,
         symbols=[shown(piece) for piece in first.pieces()],
         offers=log.offers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jittok.reference import plamo2
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.trace.recorder import Recorder
 from jittok.trace.stage import Record
 from jittok.unicode.tables import utf8
@@ -23,29 +23,29 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
 
 def _record_part(recorder: Recorder, fragment: Mapped, text: list[plamo2.Point]) -> None:
     """A record a place of one part that is searched, from its end."""
-    points, places = [c for c, _, _ in text], [fragment.starts[i] for _, i, _ in text]
+    points, positions = [c for c, _, _ in text], [fragment.starts[i] for _, i, _ in text]
     challengers: dict[int, list[Record]] = {}
 
-    def observe(place: int, size: int, token: int, score: int, cost: int, won: bool) -> None:
-        challengers.setdefault(place, []).append(
+    def observe(position: int, size: int, token: int, score: int, cost: int, won: bool) -> None:
+        challengers.setdefault(position, []).append(
             {"token_id": token, "length": size, "score": score, "cost": cost, "won": won}
         )
 
-    pieces = plamo2.best_pieces(plamo2.table(recorder.vocab), points, places, observe)
+    pieces = plamo2.best_pieces(plamo2.table(recorder.vocab), points, positions, observe)
     on_path, at = set(), 0
     for size, _ in pieces:
         on_path.add(at)
         at += size
-    for place in sorted(challengers, reverse=True):
-        best = next((rival for rival in reversed(challengers[place]) if rival["won"]), None)
+    for position in sorted(challengers, reverse=True):
+        best = next((rival for rival in reversed(challengers[position]) if rival["won"]), None)
         recorder.add(
             "path",
-            position=place,
-            offset=places[place],
-            text=shown(b"".join(map(utf8, points[place : place + (best["length"] if best else 1)]))),
+            position=position,
+            offset=positions[position],
+            text=shown(b"".join(map(utf8, points[position : position + (best["length"] if best else 1)]))),
             token_id=best["token_id"] if best else None,
             length=best["length"] if best else None,
             cost=best["cost"] if best else None,
-            on_path=place in on_path,
-            challengers=challengers[place],
+            on_path=position in on_path,
+            challengers=challengers[position],
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jittok.reference import rwkv
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.trace.recorder import Recorder
 from jittok.vocab.describe import shown
 
@@ -27,7 +27,7 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
             stop=end if attempts else None,
             text=shown(text[at:end]),
             token_id=token,
-            tried=[place for place, _ in attempts],
+            tried=[position for position, _ in attempts],
             tokens_met=[known for _, known in attempts if known is not None],
             unk=not attempts,
             why=None if attempts else f"no token begins with the byte {text[at]:02x}",

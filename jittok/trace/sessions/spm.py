@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jittok.errors import EncodingFailed
 from jittok.reference import spm, steps
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Symbols
 from jittok.trace.recorder import Merging, Recorder, units
 from jittok.vocab.describe import shown

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jittok.reference import ugm, xcda
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.nfc import nfc
-from jittok.reference.ugm import Cell, Challenge
+from jittok.reference.ugm import Challenge, LatticeCell
 from jittok.trace.recorder import Recorder, units
 from jittok.trace.stage import Record
 from jittok.unicode.tables import well_formed
@@ -74,7 +74,7 @@ def _rule(recorder: Recorder, fragment: Mapped, at: int) -> str:
 
 
 def _record_lattice(
-    recorder: Recorder, text: bytes, cells: list[Cell], seen: list[Challenge], path: list[Token]
+    recorder: Recorder, text: bytes, cells: list[LatticeCell], seen: list[Challenge], path: list[Token]
 ) -> None:
     """A record a place that can be reached, with all that was compared there."""
     known = ugm.tables(recorder.vocab).tokens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jittok.reference import wpm
-from jittok.reference.mapped import Mapped, Token
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.trace.recorder import Recorder, units
 from jittok.trace.stage import Record
 from jittok.unicode.characters import SPACE_MARK_BYTES

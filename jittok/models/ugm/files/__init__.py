@@ -1,19 +1,33 @@
 """Unigram of files other than GGUF: a tokenizer.json sums scores as doubles, a sentencepiece model as floats.
 
 A sum that rounds depends on all the text before, so ids of spans (see `safe_cuts`) may only be cached if rounding
-cannot change the path. `paths` finds the best path of a span and the margin by which it wins at each offset. If that is
-too small, the span is not cached: its path is found again from the sum that the text actually has there. `normalizers`
-compiles the steps of a file to one table, `rewriting` runs it, and `kernel` is the loop.
+cannot change the path. `lattice` finds the best path of a span and the margin by which it wins at each offset. If
+that is too small, the span is not cached: its path is found again from the sum that the text actually has there.
+`normalizers` compiles the steps of a file to one table, `normalizer` runs it, and `kernel` is the loop.
 """
 
-from jittok.models.ugm.files.arrays import Arrays, Work, for_much_text, make_work, may_part, regrow
+from jittok.models.ugm.files.arrays import (
+    UnigramFileArrays,
+    UnigramFileWork,
+    can_split_at_spaces,
+    make_work,
+    optimized_layout,
+    regrow,
+)
 from jittok.models.ugm.files.kernel import encode_fragments
-from jittok.models.ugm.files.rewriting import ODD_TEXT
+from jittok.models.ugm.files.normalizer import ODD_TEXT
 
 IDS_PER_BYTE = 1
 """Usually enough; a character map can make a text longer."""
 
 __all__ = [
-    "IDS_PER_BYTE", "ODD_TEXT", "Arrays", "Work", "encode_fragments", "for_much_text", "make_work", "may_part",
+    "IDS_PER_BYTE",
+    "ODD_TEXT",
+    "UnigramFileArrays",
+    "UnigramFileWork",
+    "can_split_at_spaces",
+    "encode_fragments",
+    "make_work",
+    "optimized_layout",
     "regrow",
 ]  # fmt: skip

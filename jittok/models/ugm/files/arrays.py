@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import I32, U8, U16, OutF64, OutI32, OutI64, OutU8, OutU64
-from jittok.models.ugm.files.matches import DEPTH
-from jittok.models.ugm.files.matches import ROOM as FOUND
+from jittok.models.ugm.files.token_matches import BUFFER_SIZE as FOUND
+from jittok.models.ugm.files.token_matches import DEPTH
 from jittok.normalize.xcda import Charsmap
-from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+from jittok.pretoken_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.safe_cuts.cuts import BLANK, CLASSES, LETTER, SpanRules
 from jittok.structures.double_array import DoubleArray
 from jittok.structures.long_keys import LongKeys
 from jittok.structures.pages import in_huge_pages, scratch
 
 F64 = Annotated[NDArray[np.float64], ("f8", "in")]
-GROWTH = 2
+BYTES_PER_BYTE = 2
 """The capacity for normalized text, as a multiple of the text; it is increased for texts that need more."""
-ROOM = 64
+SPARE_BYTES = 64
 SUM, LARGEST, SETTLED = 0, 1, 1
-"""Indices into Work.state (SUM, LARGEST) and Work.places (SETTLED): see `paths.settle`."""
+"""Indices into Work.state (SUM, LARGEST) and Work.places (SETTLED): see `lattice.settle`."""
 DOUBT, DOUBT_IDS, DOUBT_BITS = 8, 16, 15
-"""Words and ids of a slot of `doubts`, and the logarithm of the number of slots."""
+"""Words and ids of a slot of `rounding`, and the logarithm of the number of slots."""
 
 
 class CharacterTable(NamedTuple):
@@ -42,7 +42,7 @@ class CharacterTable(NamedTuple):
     ends: I32  # white space, besides spaces, that is stripped from the end of normalized texts
 
 
-class Arrays(NamedTuple):
+class UnigramFileArrays(NamedTuple):
     """A compiled model. U+2581 in token texts is a space here, as in the normalized text."""
 
     trie: DoubleArray  # texts -> ids and scores as floats; the unknown token's own text -> `literal`
@@ -59,29 +59,29 @@ class Arrays(NamedTuple):
     tail: int  # 1: a space at the end of a text is a word by itself
     mark: I32  # ids of that word
     prefix: int  # 1: a space is put before a text
-    kinds: U8  # [256] kinds of bytes, see `normalize.keys`
+    kinds: U8  # [256] kinds of bytes, see `normalize.charsmap_table`
     table: CharacterTable
     charsmap: Charsmap
     map_root: int
     user: DoubleArray  # sentencepiece's user-defined pieces, whose texts are not normalized
     rules: SpanRules
     cut_limit: int  # longer fragments are not cut into spans
-    first_span: int  # what is before the first span of a fragment, see `piece_cache.run_loop`
-    room_per_byte: int  # the most ids of one byte of text
+    first_span: int  # what is before the first span of a fragment, see `pretoken_cache.run_loop`
+    ids_per_byte: int  # the most ids of one byte of text
     longest: int  # bytes of the longest token
     long: LongKeys  # the long tokens again, for linear time
     near: float  # times the characters of a span: the difference of sums that rounding may reverse
     most_sum: float  # sentencepiece: up to this sum of a text, no offset off its best path is reset
 
 
-class Work(NamedTuple):
+class UnigramFileWork(NamedTuple):
     """Scratch memory of one thread."""
 
     text: OutU8  # [GROWTH * longest + ROOM + DEPTH] normalized text, and bytes after it that walks may read
     sums: OutF64  # [GROWTH * longest + ROOM + 1] best sum of scores up to each offset
     arcs: OutU64  # [as many] back-pointers: last token, where it begins, whether another one is nearly as good
     state: OutF64  # [2] SUM; LARGEST
-    places: OutI64  # [2] unused; SETTLED
+    positions: OutI64  # [2] unused; SETTLED
     spans: SpanWork
     doubts: OutU64  # [DOUBT << DOUBT_BITS] key of a span; context | ids << 8 | reach << 32, see `doubts`; unused words
     doubt_ids: OutI32  # [DOUBT_IDS << DOUBT_BITS]
@@ -89,34 +89,38 @@ class Work(NamedTuple):
     long: OutI32  # [GROWTH * longest + ROOM] which long tokens begin at each offset; empty if there are no long tokens
 
 
-def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+def make_work(
+    arrays: UnigramFileArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK
+) -> UnigramFileWork:
     """Memory of one thread for fragments of up to `longest` bytes that grow at most GROWTH times."""
     return _work(arrays, longest, make_span_work(longest, arrays.literal, cache_bytes, chunk))
 
 
-def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+def regrow(arrays: UnigramFileArrays, work: UnigramFileWork, longest: int) -> UnigramFileWork:
     """The same memory for longer fragments, with the same cache."""
     return _work(arrays, longest, regrow_span_work(work.spans, longest), work)
 
 
-def _work(arrays: Arrays, longest: int, spans: SpanWork, old: Work | None = None) -> Work:
+def _work(
+    arrays: UnigramFileArrays, longest: int, spans: SpanWork, old: UnigramFileWork | None = None
+) -> UnigramFileWork:
     """The scratch arrays. Pages that no text needs are not touched."""
-    room = GROWTH * longest + ROOM
+    capacity = BYTES_PER_BYTE * longest + SPARE_BYTES
     doubts = np.zeros(DOUBT << DOUBT_BITS, np.uint64) if old is None else old.doubts
     doubt_ids = np.empty(DOUBT_IDS << DOUBT_BITS, np.int32) if old is None else old.doubt_ids
-    return Work(
-        scratch(room + DEPTH, np.uint8), scratch(room + 1, np.float64), scratch(room + 1, np.uint64),
+    return UnigramFileWork(
+        scratch(capacity + DEPTH, np.uint8), scratch(capacity + 1, np.float64), scratch(capacity + 1, np.uint64),
         np.zeros(2, np.float64), np.zeros(2, np.int64), spans, doubts, doubt_ids, np.empty(FOUND, np.int32),
-        scratch(room if arrays.long.count else 0, np.int32),
+        scratch(capacity if arrays.long.count else 0, np.int32),
     )  # fmt: skip
 
 
-def for_much_text(arrays: Arrays) -> Arrays:
+def optimized_layout(arrays: UnigramFileArrays) -> UnigramFileArrays:
     """The same with a trie that is faster to read at random: takes milliseconds, which only much text is worth."""
     return arrays._replace(trie=DoubleArray(in_huge_pages(arrays.trie.units)))
 
 
-def may_part(arrays: Arrays, size: int) -> bool:
+def can_split_at_spaces(arrays: UnigramFileArrays, size: int) -> bool:
     """Whether a text of any size may be cut before a space between ASCII letters: if words are separate anyway."""
     free = arrays.rules.cuts[CLASSES * LETTER + BLANK] != 0
     return bool(size >= 0 and not arrays.single and arrays.merge and free)

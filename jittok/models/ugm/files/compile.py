@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from jittok._jit import frozen
 from jittok.errors import MalformedVocab
-from jittok.models.ugm.common import HIGHEST
-from jittok.models.ugm.files.arrays import Arrays, CharacterTable
-from jittok.models.ugm.files.normalizers import read_steps
-from jittok.models.ugm.files.paths import RESET
-from jittok.models.ugm.rules import Lattice, Texts, span_rules
-from jittok.normalize.keys import BEGINS_USER, Keys, byte_kinds, charsmap_keys
+from jittok.models.ugm.decided_prefix import HIGHEST
+from jittok.models.ugm.files.arrays import CharacterTable, UnigramFileArrays
+from jittok.models.ugm.files.lattice import RESET
+from jittok.models.ugm.files.normalizer_tables import read_steps
+from jittok.models.ugm.rules import TokenTexts, VocabLattice, span_rules
+from jittok.normalize.charsmap_table import BEGINS_USER, CharsmapKeys, byte_kinds, charsmap_keys
 from jittok.normalize.xcda import Charsmap, read_charsmap, root_base
-from jittok.piece_cache.run_loop import NO_BLANK, ONE_BLANK
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, USER, Pieces, Unigram
 from jittok.pipeline.pipeline import packed
 from jittok.pipeline.steps import Squeeze
+from jittok.pretoken_cache.run_loop import NO_BLANK, ONE_BLANK
 from jittok.safe_cuts.cuts import BLANK, CLASSES, ILL, LETTER, WIDE
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.structures.long_keys import LONG, long_keys
@@ -41,14 +41,14 @@ NEAR_DOUBLES, MOST_DOUBLE = 1.25 * 2.0**-22, 2.0**30
 """The same error for doubles, whose sums are below 2 ** 30."""
 MARGIN = 1.0
 """A token is on no path if others spell its text with a sum that is higher by this much."""
-LEAST = -1e30
+LEAST_SCORE = -1e30
 """The lowest score for which all sums are finite, as floats too; an offset with an infinite sum is not reached."""
 MOST_LIMIT = 1 << 24
-FEW = 128
+MOST_TYING_TOKENS = 128
 """See `rules.to_look_for`; T5 has a hundred tokens <extra_id_0> ... that join letters with digits."""
 
 
-class _Model(NamedTuple):
+class _FileModel(NamedTuple):
     """The facts that both kinds of file have."""
 
     texts: list[bytes]  # with U+2581; b"" for tokens that are on no path
@@ -62,7 +62,7 @@ class _Model(NamedTuple):
     users: list[bytes]
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+def compile_pipeline(pipeline: Pipeline) -> UnigramFileArrays | None:
     """The arrays of such a file, or None for any other."""
     if isinstance(pipeline.model, Unigram):
         return _of_unigram(pipeline, pipeline.model)
@@ -71,7 +71,7 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
     return None
 
 
-def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
+def _of_unigram(pipeline: Pipeline, model: Unigram) -> UnigramFileArrays | None:
     if model.unknown == NO_TOKEN or any(token.normalized for token in pipeline.added):
         return None
     tokens, count = pipeline.model_tokens, len(pipeline.model_tokens)
@@ -100,7 +100,7 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> Arrays | None:
     for token in _with_spaces_inside(pipeline.model_bytes, pipeline.model_offsets):
         texts[token] = b""
     unk_score = float(scores.min()) - UNKNOWN_PENALTY
-    own = _Model(texts, values, scores, steps, byte_ids, model.unknown, unk_score, False, [])
+    own = _FileModel(texts, values, scores, steps, byte_ids, model.unknown, unk_score, False, [])
     empty = Charsmap(frozen([], np.uint32), frozen([0], np.uint8), 0)
     return _arrays(
         own, found.keys, merge=1, prefix=1, tail=int(found.tail), kinds=found.kinds, table=found.table, charsmap=empty,
@@ -140,7 +140,7 @@ def may_be_joined(tokens: tuple[bytes | None, ...], unknown: bytes) -> bool:
     return not all(any(byte < 0x80 and byte not in own and bytes([byte]) in known for byte in text) for text in holding)
 
 
-def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
+def _of_pieces(pipeline: Pipeline, model: Pieces) -> UnigramFileArrays | None:
     (step,) = pipeline.normalize
     assert isinstance(step, Squeeze)
     if not step.escape or step.suffix or (step.squeeze and not step.prefix):
@@ -178,7 +178,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     texts = [
         text if text and use and b" " not in text else b"" for text, use in zip(tokens, used.tolist(), strict=True)
     ]
-    own = _Model(texts, np.arange(len(texts)), scores, steps, byte_ids, model.unknown, unk_score, True, users)
+    own = _FileModel(texts, np.arange(len(texts)), scores, steps, byte_ids, model.unknown, unk_score, True, users)
     kinds = byte_kinds(keys).copy()
     for text in users:
         kinds[text[0]] |= BEGINS_USER
@@ -188,7 +188,7 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> Arrays | None:
     )  # fmt: skip
 
 
-def _spaces_matter(keys: Keys, squeeze: bool) -> bool:
+def _spaces_matter(keys: CharsmapKeys, squeeze: bool) -> bool:
     """Whether the origin of a space matters: some key begins with a space (the one added before a text does not count),
     or some character becomes two spaces, which are not merged."""
     first = keys.data[keys.offsets[:-1]] if keys.data.size else keys.data
@@ -205,7 +205,9 @@ def _no_table() -> CharacterTable:
     )  # fmt: skip
 
 
-def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any) -> Arrays | None:
+def _arrays(
+    own: _FileModel, keys: CharsmapKeys, *, first_span: int, merge: int, **more: Any
+) -> UnigramFileArrays | None:
     kept = np.flatnonzero(np.fromiter(map(len, own.texts), np.int64, len(own.texts)))
     texts = [own.texts[k] for k in kept.tolist()]
     flat = packed(texts)
@@ -213,7 +215,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     mark = [token for token in spaces.tolist() if own.texts[token] == SPACE_MARK_BYTES]
     if not mark or not kept.size or own.scores[kept].max() > HIGHEST or _breaks(*flat):
         return None
-    if min(own.scores[kept].min(), own.unk_score) < LEAST:
+    if min(own.scores[kept].min(), own.unk_score) < LEAST_SCORE:
         return None
     values = own.values[kept].astype(np.int32)
     spaced, ends = _spaced(*flat)
@@ -226,8 +228,8 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     scores[own.values + 1] = own.scores
     begins = np.zeros(count, np.uint8)
     begins[spaces] = 1
-    lattice, user = _lattice(own, texts, flat, kept, merge), Texts(*packed(own.users))
-    rules, _ = span_rules(lattice, user, keys, bool(merge), MARGIN, FEW)
+    lattice, user = _lattice(own, texts, flat, kept, merge), TokenTexts(*packed(own.users))
+    rules, _ = span_rules(lattice, user, keys, bool(merge), MARGIN, MOST_TYING_TOKENS)
     three = rules.three.copy()
     three[0xD800:0xE000] = ILL  # surrogates are invalid UTF-8, as all that the splitter has to find
     rules = rules._replace(three=frozen(three, np.uint8))
@@ -237,11 +239,11 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     if own.single and below >= BELOW_PATH:
         limit = 0
     parts = int(own.single and free and limit > 0)
-    parts += int(parts and rules.cuts[CLASSES * WIDE + BLANK] != 0 and _stand(keys))
+    parts += int(parts and rules.cuts[CLASSES * WIDE + BLANK] != 0 and _follow_spaces(keys))
     if not own.single:
         most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
         limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * _growth(keys, True))))
-    return Arrays(
+    return UnigramFileArrays(
         trie, frozen(scores, np.float64), frozen(own.steps, np.float64), frozen(begins, np.uint8),
         frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), parts, merge, more["tail"],
         frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
@@ -251,7 +253,7 @@ def _arrays(own: _Model, keys: Keys, *, first_span: int, merge: int, **more: Any
     )  # fmt: skip
 
 
-def _stand(keys: Keys) -> bool:
+def _follow_spaces(keys: CharsmapKeys) -> bool:
     """Whether a character next to a space that is no key itself is also next to it in normalized text. True if no key
     of several characters becomes empty, or becomes a text that begins or ends with a space."""
     sizes = np.diff(keys.image_offsets)
@@ -284,12 +286,12 @@ def _trie_of(texts: list[bytes]) -> DoubleArray:
 
 
 def _lattice(
-    own: _Model,
+    own: _FileModel,
     texts: list[bytes],
     flat: tuple[NDArray[np.uint8], NDArray[np.int64]],
     kept: NDArray[np.int64],
     merge: int,
-) -> Lattice:
+) -> VocabLattice:
     """The tokens for `span_rules`. If spaces are merged, a span never has two U+2581 in a row, so tokens with two are
     left out."""
     unk_score = float(np.float32(own.unk_score))
@@ -301,10 +303,10 @@ def _lattice(
     if own.single and own.users:
         users = set(own.users)
         user = np.array([text in users for text in texts], bool)
-    return Lattice(Texts(*flat), own.scores[kept].astype(np.float32), kept, user, -1, unk_score)
+    return VocabLattice(TokenTexts(*flat), own.scores[kept].astype(np.float32), kept, user, -1, unk_score)
 
 
-def _growth(keys: Keys, in_bytes: bool) -> int:
+def _growth(keys: CharsmapKeys, in_bytes: bool) -> int:
     """The most ids of one byte of text: the characters of its normal form, or (in_bytes) their bytes, three for a
     space."""
     if in_bytes:

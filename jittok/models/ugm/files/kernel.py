@@ -8,14 +8,13 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_i32, get_i64, get_u8, put_i32, window
-from jittok.fragments import NEED, NOT_UTF8, OUT_OF_ROOM, OUT_OF_WORK
-from jittok.models.ugm.common import characters_of
-from jittok.models.ugm.files.arrays import Arrays, Work
-from jittok.models.ugm.files.doubts import keep_path, path_known
-from jittok.models.ugm.files.paths import (
-    DOUBTFUL,
+from jittok.fragments import NEED, NOT_UTF8, OUT_OF_CAPACITY, OUT_OF_WORK
+from jittok.models.ugm.decided_prefix import characters_of
+from jittok.models.ugm.files.arrays import UnigramFileArrays, UnigramFileWork
+from jittok.models.ugm.files.lattice import (
     EXACT,
-    Lattice,
+    ROUNDING_SENSITIVE,
+    FileLattice,
     begin_text,
     best_paths,
     go_back,
@@ -25,10 +24,10 @@ from jittok.models.ugm.files.paths import (
     sum_here,
     total_here,
 )
-from jittok.models.ugm.files.pieces import AT_ONCE, UNDECIDED, encode_in_pieces
-from jittok.models.ugm.files.rewriting import (
+from jittok.models.ugm.files.long_texts import CHUNK_BYTES, UNDECIDED, encode_long_text
+from jittok.models.ugm.files.normalizer import (
     OUTSIDE,
-    Rewriting,
+    NormalizerWindow,
     begins_with_mark,
     does_extend,
     ends_line,
@@ -37,16 +36,17 @@ from jittok.models.ugm.files.rewriting import (
     rewrite,
     text_end,
 )
-from jittok.normalize.keys import TIED
-from jittok.normalize.steps import longest_known_key
-from jittok.piece_cache.fragment_loop import Spans, make_encode_fragments
-from jittok.piece_cache.lookup import DEFERRED, finish_nothing, make_resolve
-from jittok.piece_cache.records import BARRED
-from jittok.piece_cache.run_loop import Fragments
-from jittok.piece_cache.span_loop import WHOLE, make_encode_spans, open_span_work
-from jittok.piece_cache.tables import LONGEST_KEPT, Key
+from jittok.models.ugm.files.rounding import lookup, store
+from jittok.normalize.charsmap_steps import longest_known_key
+from jittok.normalize.charsmap_table import TIED
+from jittok.pretoken_cache.fragment_loop import Spans, make_encode_fragments
+from jittok.pretoken_cache.lookup import DEFERRED, flush_nothing, make_resolve
+from jittok.pretoken_cache.records import BARRED
+from jittok.pretoken_cache.run_loop import Fragments
+from jittok.pretoken_cache.span_loop import WHOLE, make_encode_spans, open_span_work
+from jittok.pretoken_cache.tables import LONGEST_KEPT, Key
 from jittok.pretokenize.splitters.spans import split_spans
-from jittok.structures.valid import is_malformed
+from jittok.structures.utf8_check import is_malformed
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1
 
 SECTION = 512
@@ -60,30 +60,30 @@ FARTHER = 1.25
 DELETE = 0x7F
 
 
-class SpanModel(NamedTuple):
+class FileSpanModel(NamedTuple):
     """The windows that encoding a span needs."""
 
-    rewriting: Rewriting
-    lattice: Lattice
+    rewriting: NormalizerWindow
+    lattice: FileLattice
     tail: int
     mark: Window
     mark_size: int
 
 
 @helper
-def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
+def _encode(model: FileSpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """Ids of a span; the new count or a code. If rounding may change the path, DEFERRED is added to the count, so that
     the span is not cached."""
     own = model.lattice
-    if own.single == 0 and stop - start > AT_ONCE:
-        done = encode_in_pieces(model.rewriting, own, text, start, stop, 0.0, False, False, ids, count)
+    if own.single == 0 and stop - start > CHUNK_BYTES:
+        done = encode_long_text(model.rewriting, own, text, start, stop, 0.0, False, False, ids, count)
         return WHOLE if done == UNDECIDED else done + DEFERRED if done >= 0 else done
     size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
     if size < 0:
         return size
     if own.single == 0 or stop - start <= LONGEST_KEPT:  # a longer one is not cached: find its path in the text at once
         done = best_paths(own, size, 0.0, own.near * characters_of(own.text, size), False, ids, count)
-        if done != DOUBTFUL:
+        if done != ROUNDING_SENSITIVE:
             return done
     base = sum_here(own, ids, count)
     if np.isnan(base):
@@ -94,44 +94,51 @@ def _encode(model: SpanModel, text: Window, start: int, stop: int, ids: Window, 
 
 @helper
 def _encode_piece(
-    model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+    model: FileSpanModel,
+    text: Window,
+    start: int,
+    stop: int,
+    _low: np.uint64,
+    _high: np.uint64,
+    ids: Window,
+    count: int,
 ) -> int:
     return _encode(model, text, start, stop, ids, count)
 
 
 @helper
-def _encode_soon(model: SpanModel, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
-    """The same for a short span, whose paths in different contexts are cached (see `doubts`)."""
+def _encode_soon(model: FileSpanModel, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
+    """The same for a short span, whose paths in different contexts are cached (see `rounding`)."""
     own, base, known = model.lattice, 0.0, -1
     if own.single != 0:
         base = sum_here(own, ids, count)
-        known = path_known(own, key, base, ids, count)
+        known = lookup(own, key, base, ids, count)
     if known >= 0:
         return known + DEFERRED
     done = _encode(model, text, start, stop, ids, count)
     if done >= DEFERRED and own.single != 0:
         size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
-        keep_path(own, key, base, size, ids, count, done - DEFERRED)
+        store(own, key, base, size, ids, count, done - DEFERRED)
     return done
 
 
 _run_of_spans, _spans_of_one = make_encode_spans(
-    split_spans, make_resolve(_encode_piece, deferred=(_encode_soon, finish_nothing))
+    split_spans, make_resolve(_encode_piece, deferred=(_encode_soon, flush_nothing))
 )
 
 
 @helper
-def _open(arrays: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+def _open(arrays: UnigramFileArrays, work: UnigramFileWork, tokens: I32, ends: OutI64) -> Spans:
     spans = open_span_work(work.spans, arrays.rules, arrays.first_span, tokens, ends, arrays.cut_limit)
-    model = SpanModel(
+    model = FileSpanModel(
         open_rewriting(arrays, work), open_lattice(arrays, work), arrays.tail, window(arrays.mark), arrays.mark.size
     )
-    return Spans(spans, model, arrays.room_per_byte, arrays.cut_limit)
+    return Spans(spans, model, arrays.ids_per_byte, arrays.cut_limit)
 
 
 @helper
 def _encode_run(
-    arrays: Arrays,
+    arrays: UnigramFileArrays,
     own: Spans,
     text: Window,
     size: int,
@@ -140,7 +147,7 @@ def _encode_run(
     last: int,
     ids: Window,
     count: int,
-    room: int,
+    capacity: int,
     report: Window,
 ) -> tuple[int, int]:
     """Encode several texts at once if none of them needs special treatment."""
@@ -150,7 +157,7 @@ def _encode_run(
     if last <= k + 1:
         return k, count
     return _run_of_spans(
-        own.work, own.model, own.room_per_byte, text, size, fragments, k, last, ids, count, room, report
+        own.work, own.model, own.ids_per_byte, text, size, fragments, k, last, ids, count, capacity, report
     )
 
 
@@ -174,8 +181,8 @@ def _plain_before(own: Spans, text: Window, fragments: Fragments, k: int, last: 
 
 @helper
 def _encode_text(
-    arrays: Arrays,
-    _work: Work,
+    arrays: UnigramFileArrays,
+    _work: UnigramFileWork,
     own: Spans,
     data: U8,
     start: int,
@@ -206,8 +213,8 @@ def _encode_text(
         return join_unknown(lattice, out, begun, done)
     if arrays.tail != 0 and _ends_with_space(own.model, window(data), start, stop):
         if done + own.model.mark_size > ids.size:
-            report[NEED] = done - begun + own.model.mark_size + arrays.room_per_byte * (stop - start + 1)
-            return OUT_OF_ROOM
+            report[NEED] = done - begun + own.model.mark_size + arrays.ids_per_byte * (stop - start + 1)
+            return OUT_OF_CAPACITY
         for k in range(own.model.mark_size):
             put_i32(out, done + k, get_i32(own.model.mark, k))
         done += own.model.mark_size
@@ -220,7 +227,7 @@ def _spans(own: Spans, prefixed: bool, data: U8, start: int, stop: int, ids: Out
     if begins_with_mark(own.model.rewriting, window(data), start, stop):
         return WHOLE
     return _spans_of_one(
-        own.work, own.model, own.room_per_byte, prefixed, window(data), data.size, start, stop, window(ids), count,
+        own.work, own.model, own.ids_per_byte, prefixed, window(data), data.size, start, stop, window(ids), count,
         ids.size, window(report),
     )  # fmt: skip
 
@@ -237,8 +244,8 @@ def _sections(own: Spans, data: U8, start: int, stop: int, ids: OutI32, count: i
             done = _spans(own, True, data, start, end, ids, count, report)
         if done == WHOLE:
             done = _whole(own, text, start, end, 0.0, True, window(ids), ids.size, count, report)
-        if done == OUT_OF_ROOM:  # for the section
-            report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
+        if done == OUT_OF_CAPACITY:  # for the section
+            report[NEED] += count - begun + own.ids_per_byte * (stop - start + 1)
         if done < 0:
             return done
         start, count = end, done
@@ -277,8 +284,8 @@ def _summed_sections(
                 continue
             done = _whole(own, text, start, end, base, start == first, out, ids.size, count, report)
             size = LONG_SECTION
-        if done == OUT_OF_ROOM:  # for the section
-            report[NEED] += count - begun + own.room_per_byte * (stop - start + 1)
+        if done == OUT_OF_CAPACITY:  # for the section
+            report[NEED] += count - begun + own.ids_per_byte * (stop - start + 1)
         if done < 0:
             return done
         start, count, prefixed = end, done, False
@@ -286,7 +293,7 @@ def _summed_sections(
 
 
 @helper
-def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, letters: int) -> int:
+def section_end(own: NormalizerWindow, text: Window, start: int, stop: int, size: int, letters: int) -> int:
     """The end of a section that begins at `start` and has `size` bytes or more. It is before a space between two
     printable ASCII characters (letters: 0), between two ASCII letters that are normalized to themselves (1), or between
     such letters or wide characters (2). Words on both sides are independent there, because runs of spaces are merged or
@@ -299,7 +306,7 @@ def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, 
                 first = end - 1
                 while letters > 1 and first > start and get_u8(text, first) & 0xC0 == 0x80:
                     first -= 1
-                if _stands(own, text, first, end, letters) and _stands(own, text, end + 1, stop, letters):
+                if _is_word_start(own, text, first, end, letters) and _is_word_start(own, text, end + 1, stop, letters):
                     return end
             elif SPACE_BYTE < before < DELETE and SPACE_BYTE < after < DELETE:
                 return end
@@ -308,7 +315,7 @@ def section_end(own: Rewriting, text: Window, start: int, stop: int, size: int, 
 
 
 @helper
-def _stands(own: Rewriting, text: Window, i: int, stop: int, letters: int) -> bool:
+def _is_word_start(own: NormalizerWindow, text: Window, i: int, stop: int, letters: int) -> bool:
     """Whether a letter that is normalized to itself begins at i."""
     byte = get_u8(text, i)
     if byte < 0xC2 or letters < 2:
@@ -319,7 +326,7 @@ def _stands(own: Rewriting, text: Window, i: int, stop: int, letters: int) -> bo
 
 
 @helper
-def _is_plain_letter(own: Rewriting, byte: int) -> bool:
+def _is_plain_letter(own: NormalizerWindow, byte: int) -> bool:
     kind = get_u8(own.kinds, byte)
     letter = 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A
     return letter and kind <= TIED
@@ -334,7 +341,7 @@ def _whole(
     base: float,
     begins: bool,
     ids: Window,
-    room: int,
+    capacity: int,
     count: int,
     report: OutI64,
 ) -> int:
@@ -343,12 +350,12 @@ def _whole(
     if is_malformed(text, start, stop):
         return NOT_UTF8
     model = own.model
-    if stop - start > AT_ONCE:
-        most = own.room_per_byte * (stop - start + 1)
-        if count + most > room:
+    if stop - start > CHUNK_BYTES:
+        most = own.ids_per_byte * (stop - start + 1)
+        if count + most > capacity:
             report[NEED] = most
-            return OUT_OF_ROOM
-        done = encode_in_pieces(model.rewriting, model.lattice, text, start, stop, base, True, begins, ids, count)
+            return OUT_OF_CAPACITY
+        done = encode_long_text(model.rewriting, model.lattice, text, start, stop, base, True, begins, ids, count)
         if done != UNDECIDED:
             return done
     size, _ = rewrite(model.rewriting, text, start, start, stop, True, begins)
@@ -356,14 +363,14 @@ def _whole(
         return OUT_OF_WORK
     if size < 0:
         return size
-    if count + 3 * size > room:
+    if count + 3 * size > capacity:
         report[NEED] = 3 * size
-        return OUT_OF_ROOM
+        return OUT_OF_CAPACITY
     return best_paths(model.lattice, size, base, EXACT, True, ids, count)
 
 
 @helper
-def _ends_with_space(model: SpanModel, text: Window, start: int, stop: int) -> bool:
+def _ends_with_space(model: FileSpanModel, text: Window, start: int, stop: int) -> bool:
     """Whether the normalized text[start:stop] ends with a space. Characters that become empty are skipped."""
     own, end = model.rewriting, stop
     while stop > start:
@@ -386,8 +393,8 @@ _encode_fragments = make_encode_fragments(_open, _encode_run, _encode_text)
 
 @kernel
 def encode_fragments(
-    arrays: Arrays,
-    work: Work,
+    arrays: UnigramFileArrays,
+    work: UnigramFileWork,
     data: U8,
     starts: I64,
     stops: I64,

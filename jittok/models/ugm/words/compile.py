@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok._jit import I32, OutF64, OutI32, OutU64, frozen
-from jittok.models.ugm.common import HIGHEST
+from jittok.models.ugm.decided_prefix import HIGHEST
 from jittok.models.ugm.files.arrays import F64
-from jittok.models.ugm.files.compile import LEAST, UNKNOWN_PENALTY, may_be_joined
-from jittok.piece_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
+from jittok.models.ugm.files.compile import LEAST_SCORE, UNKNOWN_PENALTY, may_be_joined
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, Unigram
 from jittok.pipeline.pipeline import packed
+from jittok.pretoken_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.structures.double_array import DoubleArray, build_double_array
 from jittok.structures.long_keys import LongKeys, long_keys
 from jittok.structures.pages import scratch
@@ -23,7 +23,7 @@ SUMS_KEPT = 1 << 12
 MOST_CHARACTER = 4
 
 
-class Arrays(NamedTuple):
+class UnigramWordArrays(NamedTuple):
     """A compiled model."""
 
     trie: DoubleArray  # texts -> ids; the unknown token's own text -> `tokens`
@@ -37,7 +37,7 @@ class Arrays(NamedTuple):
     long: LongKeys  # the long tokens again, for linear time
 
 
-class Work(NamedTuple):
+class UnigramWordWork(NamedTuple):
     """Scratch memory of one thread, for words of up to `longest` bytes."""
 
     sums: OutF64  # [SUMS_KEPT or the longest token, or less, + the longest token + ROOM] best sums at some offsets
@@ -46,7 +46,7 @@ class Work(NamedTuple):
     spans: SpanWork
 
 
-def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> Arrays | None:
+def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> UnigramWordArrays | None:
     """The arrays of a file's Unigram model, whatever its splitter; None if it is not supported here. known: the
     characters of words, if they are few; a model without an unknown token must have tokens for all of them."""
     model, tokens = pipeline.model, pipeline.model_tokens
@@ -55,7 +55,7 @@ def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> Arrays 
     scores = np.array(model.scores, np.float64)
     ids = {text: token for text, token in pipeline.vocabulary.items() if text}
     # up to this score, a run of unknown characters that is a token always is a better path than the run
-    if not ids or not np.isfinite(scores).all() or scores.max() > HIGHEST or scores.min() < LEAST:
+    if not ids or not np.isfinite(scores).all() or scores.max() > HIGHEST or scores.min() < LEAST_SCORE:
         return None
     if model.unknown == NO_TOKEN:
         if not known or not all(c.encode() in ids for c in known):
@@ -74,29 +74,31 @@ def compile_pipeline(pipeline: Pipeline, known: tuple[str, ...] = ()) -> Arrays 
     data, offsets = packed(ids)
     trie = build_double_array(data, offsets, np.array([*ids.values()], np.int32))
     own = scores[model.unknown] if model.unknown != NO_TOKEN else 0.0
-    return Arrays(
+    return UnigramWordArrays(
         trie, frozen(np.append(scores, own), np.float64), frozen(byte_ids, np.int32), len(tokens), model.unknown,
         float(scores.min()) - UNKNOWN_PENALTY, max(int(np.diff(offsets).max()), MOST_CHARACTER), 0,
         long_keys(ids),
     )  # fmt: skip
 
 
-def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+def make_work(
+    arrays: UnigramWordArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK
+) -> UnigramWordWork:
     """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
     return _work(arrays, longest, make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 
-def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+def regrow(arrays: UnigramWordArrays, work: UnigramWordWork, longest: int) -> UnigramWordWork:
     """The same memory for longer fragments, with the same cache."""
     return _work(arrays, longest, regrow_span_work(work.spans, longest))
 
 
-def _work(arrays: Arrays, longest: int, spans: SpanWork) -> Work:
+def _work(arrays: UnigramWordArrays, longest: int, spans: SpanWork) -> UnigramWordWork:
     sums = min(longest, max(SUMS_KEPT, arrays.longest) + MOST_CHARACTER) + arrays.longest + 1
     found = scratch(longest if arrays.long.count else 0, np.int32)
-    return Work(scratch(sums, np.float64), scratch(longest + 1, np.uint64), found, spans)
+    return UnigramWordWork(scratch(sums, np.float64), scratch(longest + 1, np.uint64), found, spans)
 
 
-def may_part(_arrays: Arrays, _size: int) -> bool:
+def can_split_at_spaces(_arrays: UnigramWordArrays, _size: int) -> bool:
     """Never: texts are not cut before their words are marked."""
     return False

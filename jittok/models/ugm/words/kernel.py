@@ -8,12 +8,12 @@ import numpy as np
 
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, inlined, kernel
 from jittok._raw import Window, get_f64, get_i32, get_u8, get_u64, put_f64, put_i32, put_u64, window
-from jittok.models.ugm.common import LOWEST
-from jittok.models.ugm.words.compile import SUMS_KEPT, Arrays, Work
-from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans, no_whole
-from jittok.piece_cache.lookup import make_resolve
-from jittok.piece_cache.span_loop import NO_LIMIT, open_word_work
-from jittok.pretokenize.splitters.marked import split_marked
+from jittok.models.ugm.decided_prefix import LOWEST
+from jittok.models.ugm.words.compile import SUMS_KEPT, UnigramWordArrays, UnigramWordWork
+from jittok.pretoken_cache.fragment_loop import Spans, make_encode_by_spans, no_whole
+from jittok.pretoken_cache.lookup import make_resolve
+from jittok.pretoken_cache.span_loop import NO_LIMIT, open_word_work
+from jittok.pretokenize.splitters.bitmap_starts import split_at_bitmap
 from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT
 from jittok.structures.double_array import VALUE as TOKEN
 from jittok.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value, next_long, open_long
@@ -22,7 +22,7 @@ from jittok.structures.utf8 import lead_length
 _32, _PLACE = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-class Lattice(NamedTuple):
+class WordLattice(NamedTuple):
     """The arrays that finding a path reads and writes, as windows."""
 
     units: Window
@@ -40,8 +40,8 @@ class Lattice(NamedTuple):
 
 
 @helper
-def _open_lattice(arrays: Arrays, work: Work) -> Lattice:
-    return Lattice(
+def _open_lattice(arrays: UnigramWordArrays, work: UnigramWordWork) -> WordLattice:
+    return WordLattice(
         window(arrays.trie.units),
         window(arrays.scores),
         window(arrays.byte_ids),
@@ -59,7 +59,7 @@ def _open_lattice(arrays: Arrays, work: Work) -> Lattice:
 
 @helper
 def _encode_word(
-    own: Lattice, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+    own: WordLattice, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
     size = stop - start
     _find_path(own, text, start, size)
@@ -67,7 +67,7 @@ def _encode_word(
 
 
 @helper
-def _find_path(own: Lattice, text: Window, start: int, size: int) -> None:
+def _find_path(own: WordLattice, text: Window, start: int, size: int) -> None:
     """Fill the arcs of text[start:start + size]. Only the sums that tokens can still reach are kept."""
     begin = known_to = p = 0
     put_f64(own.sums, 0, 0.0)
@@ -90,7 +90,7 @@ def _find_path(own: Lattice, text: Window, start: int, size: int) -> None:
 
 
 @helper
-def _walk(own: Lattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
+def _walk(own: WordLattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
     """Extend paths from the offsets p .. until - 1; the next offset. sums[0] is the sum at offset `begin`."""
     while p < until:
         p = _go_on(own, text, start, size, size, begin, p)
@@ -98,7 +98,7 @@ def _walk(own: Lattice, text: Window, start: int, size: int, begin: int, p: int,
 
 
 @helper
-def _walk_apart(own: Lattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
+def _walk_apart(own: WordLattice, text: Window, start: int, size: int, begin: int, p: int, until: int) -> int:
     """The same with long tokens looked up first: walks end after LONG bytes."""
     while p < until:
         node, here = get_i32(own.found, p), get_f64(own.sums, p - begin)
@@ -111,15 +111,15 @@ def _walk_apart(own: Lattice, text: Window, start: int, size: int, begin: int, p
 
 
 @inlined
-def _go_on(own: Lattice, text: Window, start: int, size: int, stop: int, begin: int, p: int) -> int:
+def _go_on(own: WordLattice, text: Window, start: int, size: int, stop: int, begin: int, p: int) -> int:
     """Extend paths from offset p by the tokens that end at `stop` or before; the next offset."""
     after = min(p + lead_length(get_u8(text, start + p)), size)
     here, known, node, end = get_f64(own.sums, p - begin), False, ROOT, p
     while end < stop:
-        place = get_i32(own.units, UNIT * node + BASE) ^ get_u8(text, start + end)
-        if get_i32(own.units, UNIT * place + PARENT) != node:
+        position = get_i32(own.units, UNIT * node + BASE) ^ get_u8(text, start + end)
+        if get_i32(own.units, UNIT * position + PARENT) != node:
             break
-        node = place
+        node = position
         end += 1
         token = get_i32(own.units, UNIT * node + TOKEN)
         if token >= 0:
@@ -131,7 +131,7 @@ def _go_on(own: Lattice, text: Window, start: int, size: int, stop: int, begin: 
 
 
 @helper
-def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: float) -> None:
+def _challenge(own: WordLattice, token: int, p: int, end: int, begin: int, total: float) -> None:
     """Record an arc if its sum is strictly higher: of equal sums the first stays."""
     if total > get_f64(own.sums, end - begin):
         put_f64(own.sums, end - begin, total)
@@ -139,12 +139,12 @@ def _challenge(own: Lattice, token: int, p: int, end: int, begin: int, total: fl
 
 
 @helper
-def _is_unknown(own: Lattice, token: int) -> bool:
+def _is_unknown(own: WordLattice, token: int) -> bool:
     return token == own.unk_id or token == own.literal  # noqa: PLR1714  kernels have no tuples to look in
 
 
 @helper
-def _write_path(own: Lattice, text: Window, start: int, size: int, ids: Window, count: int) -> int:
+def _write_path(own: WordLattice, text: Window, start: int, size: int, ids: Window, count: int) -> int:
     """Write the ids of the best path, which is followed from its end: once to count them, once to write."""
     found, end = 0, size
     while end > 0:
@@ -166,7 +166,7 @@ def _write_path(own: Lattice, text: Window, start: int, size: int, ids: Window, 
 
 
 @helper
-def _step(own: Lattice, end: int) -> tuple[int, int, bool]:
+def _step(own: WordLattice, end: int) -> tuple[int, int, bool]:
     """(begin, id, whether it becomes byte tokens) of the last token of the path to `end`. A run of unknown characters
     is one token. The unknown token's own text, if not in such a run, is that token even with byte fallback."""
     arc = get_u64(own.arcs, end)
@@ -183,17 +183,17 @@ def _step(own: Lattice, end: int) -> tuple[int, int, bool]:
 
 
 @helper
-def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+def _open(model: UnigramWordArrays, work: UnigramWordWork, tokens: I32, ends: OutI64) -> Spans:
     return Spans(open_word_work(work.spans, model.marks, tokens, ends), _open_lattice(model, work), 1, NO_LIMIT)
 
 
-_encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), no_whole)
+_encode_fragments = make_encode_by_spans(_open, split_at_bitmap, make_resolve(_encode_word), no_whole)
 
 
 @kernel
 def encode_fragments(
-    model: Arrays,
-    work: Work,
+    model: UnigramWordArrays,
+    work: UnigramWordWork,
     data: U8,
     starts: I64,
     stops: I64,

@@ -1,8 +1,22 @@
-"""WordPiece over words that were normalized and split before (see `pretokenize.splitters.marks`)."""
+"""WordPiece over words that were normalized and split before (see `pretokenize.splitters.word_bitmap`)."""
 
-from jittok.models.wpm.words.compile import Arrays, compile_pipeline, make_work, may_part, regrow
+from jittok.models.wpm.words.compile import (
+    WordPieceWordArrays,
+    can_split_at_spaces,
+    compile_pipeline,
+    make_work,
+    regrow,
+)
 from jittok.models.wpm.words.kernel import encode_fragments
 
 IDS_PER_BYTE = 1
 
-__all__ = ["IDS_PER_BYTE", "Arrays", "compile_pipeline", "encode_fragments", "make_work", "may_part", "regrow"]
+__all__ = [
+    "IDS_PER_BYTE",
+    "WordPieceWordArrays",
+    "can_split_at_spaces",
+    "compile_pipeline",
+    "encode_fragments",
+    "make_work",
+    "regrow",
+]

@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok.models.wpm.alphabet import LETTER, Alphabet, Keys, build_alphabet
-from jittok.models.wpm.compile import Work
+from jittok.models.wpm.alphabet import LETTER, Alphabet, AlphabetKeys, build_alphabet
+from jittok.models.wpm.compile import WpmWork
 from jittok.models.wpm.compile import make_work as _make_work
 from jittok.models.wpm.compile import regrow as _regrow
 from jittok.models.wpm.files import INSTEAD, MARK, STRANGER, STRANGEST
-from jittok.piece_cache.span_loop import CHUNK
 from jittok.pipeline import Pipeline
 from jittok.pipeline.models import NO_TOKEN, WordPiece
 from jittok.pipeline.pipeline import packed
+from jittok.pretoken_cache.span_loop import CHUNK
 from jittok.unicode.characters import SPACE_MARK_BYTES
 from jittok.unicode.tables import UNICODE_SIZE
 
 
-class Arrays(NamedTuple):
+class WordPieceWordArrays(NamedTuple):
     """A compiled model."""
 
     alphabet: Alphabet  # tokens that begin a word begin with U+2581; those that continue one have no prefix
@@ -29,7 +29,7 @@ class Arrays(NamedTuple):
     marks: int  # offset of the bitmap of word starts in the data, set by each call
 
 
-def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
+def compile_pipeline(pipeline: Pipeline) -> WordPieceWordArrays | None:
     """The arrays of a file's WordPiece model, whatever its splitter; None if it is not supported here."""
     model, whole = pipeline.model, pipeline.model_bytes.tobytes()
     if not isinstance(model, WordPiece) or model.unknown == NO_TOKEN:
@@ -47,22 +47,22 @@ def compile_pipeline(pipeline: Pipeline) -> Arrays | None:
             ids.append(token)
     points, images = np.array([MARK, INSTEAD]), np.array([INSTEAD, STRANGEST])
     kinds = np.full(UNICODE_SIZE, LETTER, np.uint8)
-    alphabet = build_alphabet(Keys(*packed(keys)), points, images, kinds, ids=np.array(ids, np.int32))
+    alphabet = build_alphabet(AlphabetKeys(*packed(keys)), points, images, kinds, ids=np.array(ids, np.int32))
     if alphabet is None:
         return None
-    return Arrays(alphabet, model.unknown, model.longest, len(pipeline.model_tokens), 0)
+    return WordPieceWordArrays(alphabet, model.unknown, model.longest, len(pipeline.model_tokens), 0)
 
 
-def make_work(arrays: Arrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> Work:
+def make_work(arrays: WordPieceWordArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> WpmWork:
     """Memory of one thread for fragments of up to `longest` bytes."""
     return _make_work(arrays, longest, cache_bytes, chunk)
 
 
-def regrow(arrays: Arrays, work: Work, longest: int) -> Work:
+def regrow(arrays: WordPieceWordArrays, work: WpmWork, longest: int) -> WpmWork:
     """The same memory for longer fragments, with the same cache."""
     return _regrow(arrays, work, longest)
 
 
-def may_part(_arrays: Arrays, _size: int) -> bool:
+def can_split_at_spaces(_arrays: WordPieceWordArrays, _size: int) -> bool:
     """Never: texts are not cut before their words are marked."""
     return False

@@ -7,18 +7,18 @@ import numpy as np
 from jittok._jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok._raw import Window, get_u8
 from jittok.models.wpm.alphabet import UNKNOWN
-from jittok.models.wpm.compile import Work
-from jittok.models.wpm.span import SpanModel, becomes, encode_known, open_span_model, put_code, wide_code_point
-from jittok.models.wpm.words.compile import Arrays
-from jittok.piece_cache.fragment_loop import Spans, make_encode_by_spans, no_whole
-from jittok.piece_cache.lookup import make_resolve
-from jittok.piece_cache.span_loop import NO_LIMIT, open_word_work
-from jittok.pretokenize.splitters.marked import split_marked
+from jittok.models.wpm.compile import WpmWork
+from jittok.models.wpm.span import WpmSpanModel, becomes, encode_known, open_span_model, put_code, wide_code_point
+from jittok.models.wpm.words.compile import WordPieceWordArrays
+from jittok.pretoken_cache.fragment_loop import Spans, make_encode_by_spans, no_whole
+from jittok.pretoken_cache.lookup import make_resolve
+from jittok.pretoken_cache.span_loop import NO_LIMIT, open_word_work
+from jittok.pretokenize.splitters.bitmap_starts import split_at_bitmap
 
 
 @helper
 def _encode_word(
-    model: SpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
+    model: WpmSpanModel, text: Window, start: int, stop: int, _low: np.uint64, _high: np.uint64, ids: Window, count: int
 ) -> int:
     i, size, unknown, characters = start, 0, 0, 0
     while i < stop:
@@ -34,20 +34,20 @@ def _encode_word(
 
 
 @helper
-def _open(model: Arrays, work: Work, tokens: I32, ends: OutI64) -> Spans:
+def _open(model: WordPieceWordArrays, work: WpmWork, tokens: I32, ends: OutI64) -> Spans:
     words = open_word_work(work.spans, model.marks, tokens, ends)
     return Spans(
         words, open_span_model(model.alphabet, model.unk_id, model.longest, work.word, work.found), 1, NO_LIMIT
     )
 
 
-_encode_fragments = make_encode_by_spans(_open, split_marked, make_resolve(_encode_word), no_whole)
+_encode_fragments = make_encode_by_spans(_open, split_at_bitmap, make_resolve(_encode_word), no_whole)
 
 
 @kernel
 def encode_fragments(
-    model: Arrays,
-    work: Work,
+    model: WordPieceWordArrays,
+    work: WpmWork,
     data: U8,
     starts: I64,
     stops: I64,

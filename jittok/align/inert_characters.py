@@ -1,0 +1,295 @@
+"""Which stretches of a text Unigram's normalization leaves as they are, but for its blanks.
+
+A character is *inert* where it becomes itself: no key of the charsmap is this character, and none that begins with it
+continues with the next one. Keys of several characters continue with few (combining marks, mostly), so flags of single
+characters tell. A blank is a byte that becomes a space. Inert stretches are found by blocks of 64 bytes.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import U8, U16, U64, frozen, helper
+from jittok._raw import Window, equal_mask, get_u8, get_u16, get_u64, span_masks, trailing_zeros, utf8_masks, window
+from jittok.align.unigram_normalizer import USER_DEFINED, UnigramRules, can_match
+from jittok.models.bpe.text_reader import BAD, decode
+from jittok.normalize.charsmap_table import CharsmapKeys, charsmap_keys
+from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
+from jittok.safe_cuts.rules import characters
+from jittok.structures.sequences import Sequences, SequenceWindow, make_sequences, ones_begin, open_sequences
+from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
+from jittok.vocab import Vocab
+
+BLANK_BIT = 4
+MAPPED, BEGINS_LONG_KEY, SECOND, KNOWN, BLANK = 1, 2, 4, 8, 1 << BLANK_BIT
+"""Flags of a character: becomes something else; begins keys of several characters; stands second in one; is a token by
+itself; becomes a space."""
+BEGINS = 1
+"""Bit of a step: the token begins with U+2581; above it, bytes of its text without that. Where spaces are not merged,
+each U+2581 is one byte there, and the bit is never set."""
+UNKNOWN, ODD = 0xFFFF, 0xFFFE
+"""Steps of the unknown token, and of those that are invalid UTF-8 or, where spaces are merged, hold U+2581
+elsewhere."""
+FREELY = (9, 10, 13, *range(0x20, 0x7F))
+"""Bytes that a block is not stopped by, but for a few."""
+MOST_STOPS = 12
+_0, _1, _2, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 62, 63))
+
+
+class Inert(NamedTuple):
+    """Flags of characters, and what each token does in an inert stretch.
+
+    Invariants: blocks has 128 entries for every page; the bytes of FREELY that are MAPPED or SECOND are in `stops`;
+    U+2581 is KNOWN and MAPPED.
+    """
+
+    ascii: U8  # [256] MAPPED from 0x80 on
+    two: U8  # [2048] by the 11 bits of a two-byte form
+    three: U8  # [65536] by the 16 bits of a three-byte form
+    pages: U16  # [8704] two-stage table, for four-byte forms
+    blocks: U8
+    steps: U16  # [tokens + 1] of ids from -1 on
+    stops: Sequences  # single bytes that a block is stopped by, besides all that are not in FREELY
+    inner: U64  # [1024] a bit for each two bytes that are one after the other in a user-defined text
+    usable: int  # 1: the rest means something
+
+
+def build_inert(vocab: Vocab, rules: UnigramRules) -> Inert:
+    """The tables of a vocabulary of type "ugm"; not usable where spaces are not escaped, or the vocabulary
+    or its charsmap is odd."""
+    keys, spaces = charsmap_keys(rules.charsmap), rules.spaces
+    flags = None if keys is None else _flags(vocab, keys)
+    if flags is None or not spaces.escape or spaces.append or rules.always:
+        return _unusable()
+    if not flags[SPACE_MARK_CODE] & KNOWN or not flags[0x20] & BLANK:
+        return _unusable()
+    flags[SPACE_MARK_CODE] |= MAPPED  # one of the text's own is no blank
+    inner = _take_apart(vocab, flags)
+    stops = [bytes([byte]) for byte in FREELY if flags[byte] & (MAPPED | SECOND)]
+    if inner is None or len(stops) > MOST_STOPS:
+        return _unusable()
+    ascii_ = np.full(256, MAPPED, np.uint8)
+    ascii_[:0x80] = flags[:0x80]
+    two, three = flags[:0x800].copy(), flags[:0x10000].copy()
+    two[:0x80], three[:0x800] = MAPPED, MAPPED  # overlong forms
+    flags[:0x10000] = MAPPED
+    pages, blocks = two_stage_of(flags)
+    return Inert(
+        frozen(ascii_, np.uint8), frozen(two, np.uint8), frozen(three, np.uint8), frozen(pages, np.uint16),
+        frozen(blocks, np.uint8), _steps(vocab, rules.unk_id, bool(spaces.merge)),
+        make_sequences(stops), frozen(inner, np.uint64), 1,
+    )  # fmt: skip
+
+
+def _unusable() -> Inert:
+    bytes_, words = frozen([], np.uint8), frozen([], np.uint16)
+    return Inert(bytes_, bytes_, bytes_, words, bytes_, words, make_sequences(()), frozen([], np.uint64), 0)
+
+
+def _take_apart(vocab: Vocab, flags: NDArray[np.uint8]) -> NDArray[np.uint64] | None:
+    """`Inert.inner`; None where a user-defined text has a bad byte.
+
+    User-defined texts are not normalized, and neither is a text that begins like one. In an inert stretch this makes no
+    difference for characters that normalization leaves alone. Two kinds of characters of such texts are marked as
+    MAPPED: blanks that are no spaces, and characters that share their first byte with one of them (these may be taken
+    apart). At the end of a stretch, `is_hidden` asks whether a user-defined text that began in the stretch may hold the
+    character there.
+    """
+    inner = np.zeros(1024, np.uint64)
+    for token in np.flatnonzero(vocab.file_attributes & USER_DEFINED).tolist():
+        text = vocab.tokens[token]
+        try:
+            codes = [ord(c) for c in text.decode()]
+        except UnicodeDecodeError:
+            return None
+        for code in codes:
+            if flags[code] & BLANK and code != 0x20:
+                flags[code] = flags[code] & ~np.uint8(BLANK) | MAPPED
+        for pair in {before << 8 | byte for before, byte in pairwise(text)}:
+            inner[pair >> 6] |= np.uint64(1) << np.uint64(pair & 63)
+    for lead in {byte for k in np.flatnonzero(vocab.file_attributes & USER_DEFINED) for byte in vocab.tokens[k]}:
+        if lead >= 0xC0:
+            bits = 6 if lead < 0xE0 else 12 if lead < 0xF0 else 18
+            low = (lead & (0x1F, 0xF, 7)[bits // 6 - 1]) << bits
+            flags[low : low + (1 << bits)] |= MAPPED
+    return inner
+
+
+def _flags(vocab: Vocab, keys: CharsmapKeys) -> NDArray[np.uint8] | None:
+    """uint8[UNICODE_SIZE]; None where a key is invalid UTF-8."""
+    flags, lengths = np.zeros(UNICODE_SIZE, np.uint8), np.diff(keys.offsets)
+    code, owner, bad = characters(keys.data, keys.offsets, np.ones(lengths.size, bool))
+    if bad.any() or not lengths.all():
+        return None
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    several = np.diff(first, append=code.size) > 1
+    single = code[first[~several]]
+    flags[single] |= MAPPED
+    flags[code[first[several]]] |= BEGINS_LONG_KEY
+    flags[code[first[several] + 1]] |= SECOND
+    starts, sizes = keys.image_offsets[:-1], np.diff(keys.image_offsets)
+    becomes_space = ~several & (sizes == 1) & (np.append(keys.images, 0)[starts] == 0x20)
+    blanks = code[first[becomes_space]]
+    if not flags[0x20] & MAPPED:
+        blanks = np.append(blanks, 0x20)
+    blanks = blanks[blanks < 0x80]
+    flags[blanks] = flags[blanks] & ~np.uint8(MAPPED) | BLANK
+    code, owner, _ = characters(vocab.token_bytes, vocab.token_offsets, can_match(vocab))
+    alone = np.diff(vocab.token_offsets)[owner] == _sizes(code)
+    flags[code[alone]] |= KNOWN
+    return flags
+
+
+def _sizes(code: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of code points in shortest form."""
+    return 1 + (code >= 0x80).astype(np.int64) + (code >= 0x800) + (code >= 0x10000)
+
+
+def _steps(vocab: Vocab, unk_id: int, merge: bool) -> U16:
+    """See UNKNOWN, ODD and BEGINS."""
+    data, offsets = vocab.token_bytes, vocab.token_offsets
+    lengths = np.diff(offsets)
+    code, owner, bad = characters(data, offsets, np.ones(len(vocab), bool))
+    mark = code == SPACE_MARK_CODE
+    odd = bad | (lengths == 0) | (lengths > ODD >> 2)
+    odd |= np.bincount(owner, _sizes(code), len(vocab)) != lengths  # overlong forms
+    odd[owner[code == 0x20]] = True
+    if merge:
+        first = np.diff(owner, prepend=-1) != 0
+        begins = np.bincount(owner[first & mark], minlength=len(vocab)) > 0
+        odd[owner[~first & mark]] = True
+        steps = np.where(begins, lengths - len(SPACE_MARK_BYTES) << 1 | BEGINS, lengths << 1)
+    else:
+        steps = lengths - (len(SPACE_MARK_BYTES) - 1) * np.bincount(owner[mark], minlength=len(vocab)) << 1
+    steps = np.where(odd, ODD, steps)
+    if unk_id >= 0:
+        steps[unk_id] = UNKNOWN
+    return frozen(np.concatenate([[UNKNOWN if unk_id < 0 else ODD], steps]), np.uint16)
+
+
+class InertWindow(NamedTuple):
+    """The same as windows."""
+
+    ascii: Window
+    two: Window
+    three: Window
+    pages: Window
+    blocks: Window
+    steps: Window
+    stops: SequenceWindow
+    inner: Window
+
+
+@helper
+def open_inert(inert: Inert) -> InertWindow:
+    """Windows onto the arrays."""
+    return InertWindow(
+        window(inert.ascii), window(inert.two), window(inert.three), window(inert.pages), window(inert.blocks),
+        window(inert.steps), open_sequences(inert.stops), window(inert.inner),
+    )  # fmt: skip
+
+
+@helper
+def flags_at(inert: InertWindow, text: Window, i: int, stop: int) -> tuple[int, int]:
+    """(flags, bytes) of the character at i < stop; (MAPPED, 1) for a bad byte."""
+    byte = get_u8(text, i)
+    if byte < 0x80:
+        return get_u8(inert.ascii, byte), 1
+    c, size = decode(text, i, stop, 1)
+    if size == 2:
+        return get_u8(inert.two, c), 2
+    if size == 3:
+        return get_u8(inert.three, c), 3
+    if c == BAD or c >= UNICODE_SIZE:
+        return MAPPED, 1
+    return get_u8(inert.blocks, get_u16(inert.pages, c >> 7) << 7 | c & 127), 4
+
+
+@helper
+def _inert_block(inert: InertWindow, text: Window, i: int) -> int:
+    """How many bytes of text[i:i + 64] are inert as far as is seen at once: 0, or up to the last character that ends in
+    there. A character begins at i; 65 bytes are readable."""
+    high, _, _, control, _ = span_masks(text, i)
+    free = equal_mask(text, i, 10) | equal_mask(text, i, 9) | equal_mask(text, i, 13)
+    if control & ~free | ones_begin(inert.stops, text, i) != _0:
+        return 0
+    if high == _0:
+        return 64
+    followers, two, three, four, _ = utf8_masks(text, i)
+    if followers != two << _1 | three << _2 or four != _0:
+        return 0
+    size, cut = 64, np.uint64(0)
+    if two >> _63 != _0:
+        size, cut = 63, _1 << _63
+    elif three >> _62 != _0:
+        size, cut = 62, _1 << _62
+    two, three, flags = two & ~three & ~cut, three & ~cut, 0
+    while two != _0:
+        k = i + trailing_zeros(two)
+        flags |= get_u8(inert.two, (get_u8(text, k) & 0x1F) << 6 | get_u8(text, k + 1) & 0x3F)
+        two &= two - _1
+    while three != _0:
+        k = i + trailing_zeros(three)
+        c = (get_u8(text, k) & 0xF) << 12 | (get_u8(text, k + 1) & 0x3F) << 6 | get_u8(text, k + 2) & 0x3F
+        flags |= get_u8(inert.three, c)
+        three &= three - _1
+    return size if flags & (MAPPED | SECOND) == 0 else 0
+
+
+@helper
+def inert_end(inert: InertWindow, text: Window, begin: int, most: int, stop: int) -> tuple[int, bool]:
+    """Up to where text[begin:stop] is inert, looking at little more than `most` bytes; and whether that is because of
+    what is there. A step of normalization begins at `begin`."""
+    i, limit, block = begin, min(begin + most, stop), begin
+    while i < limit:
+        if i >= block and i + 65 <= stop:
+            size = _inert_block(inert, text, i)
+            i, block = i + size, i + 64
+            if size != 0:
+                continue
+        flags, length = flags_at(inert, text, i, stop)
+        if flags & (MAPPED | SECOND):
+            if flags & SECOND and i > begin:
+                before = _begin_of(text, begin, i)
+                if flags_at(inert, text, before, stop)[0] & BEGINS_LONG_KEY:
+                    return before, True
+            if flags & MAPPED:
+                return i, True
+        i += length
+    return (stop, False) if i == stop else (_begin_of(text, begin, i), False)
+
+
+@helper
+def is_inert(inert: InertWindow, text: Window, i: int, stop: int) -> int:
+    """Bytes of the character at i < stop if it is inert and no blank but a space, else 0."""
+    flags, length = flags_at(inert, text, i, stop)
+    if flags & MAPPED or (flags & BLANK and get_u8(text, i) != 0x20):
+        return 0
+    if flags & BEGINS_LONG_KEY and i + length < stop and flags_at(inert, text, i + length, stop)[0] & SECOND:
+        return 0
+    return length
+
+
+@helper
+def is_hidden(inert: InertWindow, text: Window, i: int, stop: int) -> bool:
+    """Whether the character at i < stop, before which one is, may pass as a part of a user-defined text and
+    would become something else otherwise."""
+    pair = get_u8(text, i - 1) << 8 | get_u8(text, i)
+    if (get_u64(inert.inner, pair >> 6) >> np.uint64(pair & 63)) & _1 == _0:
+        return False
+    flags, length = flags_at(inert, text, i, stop)
+    long = flags & BEGINS_LONG_KEY and i + length < stop and flags_at(inert, text, i + length, stop)[0] & SECOND
+    return bool(flags & MAPPED or long)
+
+
+@helper
+def _begin_of(text: Window, begin: int, i: int) -> int:
+    """Where the character that ends before i > begin begins, or one that holds byte i - 1."""
+    i -= 1
+    while i > begin and get_u8(text, i) & 0xC0 == 0x80:
+        i -= 1
+    return i

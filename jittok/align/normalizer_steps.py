@@ -1,0 +1,151 @@
+"""Unigram's normalization step by step, over windows: what `normalized` does with arrays.
+
+For vocabularies that escape spaces and whose charsmap has been walked as a whole (`charsmap_keys`), so that
+no link of it can lead outside.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jittok._jit import helper
+from jittok._raw import Window, get_i32, get_u8, get_u32, put_i64, put_u8, window
+from jittok.align.inert_characters import InertWindow, is_hidden, is_inert
+from jittok.align.unigram_normalizer import BAD, BAD_TEXT, SAME, Normal, UnigramRules
+from jittok.models.bpe.text_reader import BAD as ILL
+from jittok.models.bpe.text_reader import decode
+from jittok.normalize.charsmap_steps import longest_known_key, user_path
+from jittok.normalize.xcda import base_of
+from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
+from jittok.structures.double_array import VALUE as VALUE_OF_NODE
+from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+
+
+class StepWindow(NamedTuple):
+    """What steps are made with."""
+
+    user: Window
+    map_units: Window
+    map_size: int
+    map_root: int
+    replacements: Window
+    characters: Window  # tokens that are one character
+    merge: int  # 1: runs of spaces become the one before the next word
+    shortest: int  # Vocab.shortest_utf8
+
+
+class NormalizerCursor(NamedTuple):
+    """How far a text is normalized."""
+
+    i: int  # what comes next; -1: there is no capacity for it, or what it becomes depends on what is far before
+    size: int  # bytes that have come out
+    inside: bool  # inside a word; where spaces are not merged: after the space before the text, if there is one
+    gap_start: int  # blanks that were left out since the last word, -1: none
+    gap_stop: int
+
+
+@helper
+def open_steps(rules: UnigramRules) -> StepWindow:
+    """Windows onto the arrays."""
+    units, root = rules.charsmap.units, 0
+    if units.size > 0:
+        root = base_of(get_u32(window(units), 0))
+    return StepWindow(
+        window(rules.user.units),
+        window(units),
+        units.size,
+        root,
+        window(rules.charsmap.replacements),
+        window(rules.characters.units),
+        rules.spaces.merge,
+        rules.shortest,
+    )
+
+
+@helper
+def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int, int]:
+    """(what comes out, bytes used, bytes that come out) of one step: SAME, BAD or the place of a replacement."""
+    end = user_path(steps.user, text, i, stop)[0]
+    if end > i:  # a path of user-defined tokens passes as it is
+        return SAME, end - i, end - i
+    used, value = longest_known_key(steps.map_units, steps.map_size, steps.map_root, text, i, stop)
+    if used > 0:
+        size, same = 0, True
+        byte = get_u8(steps.replacements, value)
+        while byte != 0:
+            same = same and size < used and byte == get_u8(text, i + size)
+            size += 1
+            byte = get_u8(steps.replacements, value + size)
+        return SAME if same and size == used else value, used, size
+    c, used = decode(text, i, stop, steps.shortest)
+    return (BAD, 1, 3) if c == ILL else (SAME, used, used)
+
+
+@helper
+def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
+    """One byte that stands for text[start:stop]; the place after."""
+    put_u8(out.text, at, byte)
+    put_i64(out.starts, at, start)
+    put_i64(out.stops, at, stop)
+    return at + 1
+
+
+@helper
+def normalize_more(
+    steps: StepWindow,
+    inert: InertWindow,
+    out: Normal,
+    text: Window,
+    start: int,
+    stop: int,
+    cursor: NormalizerCursor,
+    need: int,
+) -> NormalizerCursor:
+    """The cursor when `need` bytes of the fragment text[start:stop] have come out, or all."""
+    i, at, inside, gap_start, gap_stop = cursor
+    while i >= 0 and i < stop and at < need:
+        source, used, size = SAME, 0, is_inert(inert, text, i, stop)
+        if size == 0 and i > start and is_hidden(inert, text, i, stop):
+            return NormalizerCursor(-1, at, inside, gap_start, gap_stop)
+        if size == 0:
+            source, used, size = _step(steps, text, i, stop)
+        else:
+            used = size
+        if at + (len(SPACE_MARK_BYTES) + 1) * size > out.capacity:
+            i, used, size = -1, 0, 0
+        for k in range(size):
+            low, high = i, i + used
+            if source == SAME:
+                low, high, byte = i + k, i + k + 1, get_u8(text, i + k)
+            elif source == BAD:
+                byte = BAD_TEXT[k]
+            else:
+                byte = get_u8(steps.replacements, source + k)
+            if byte == SPACE_BYTE and steps.merge == 0:
+                for mark in SPACE_MARK_BYTES:
+                    at = _put(out, at, mark, low, high)
+                continue
+            if byte == SPACE_BYTE:
+                gap_start, gap_stop, inside = low if gap_start < 0 else gap_start, high, False
+                continue
+            if not inside:
+                if gap_start < 0:  # of a character that became several, all but the first share its place
+                    gap_start, gap_stop = low, high if source != SAME and k > 0 else low
+                for mark in SPACE_MARK_BYTES:
+                    at = _put(out, at, mark, gap_start, gap_stop)
+            inside, gap_start = True, -1
+            at = _put(out, at, byte, low, high)
+        i += used
+    return NormalizerCursor(i, at, inside, gap_start, gap_stop)
+
+
+@helper
+def is_character(steps: StepWindow, out: Normal, at: int, stop: int) -> bool:
+    """Whether the character in out.text[at:stop], bytes up to its end or that of the text, is a token alone."""
+    node = ROOT
+    for i in range(at, stop):
+        position = get_i32(steps.characters, UNIT * node + BASE) ^ get_u8(out.text, i)
+        if get_i32(steps.characters, UNIT * position + PARENT) != node:
+            return False
+        node = position
+    return bool(get_i32(steps.characters, UNIT * node + VALUE_OF_NODE) != NO_VALUE)

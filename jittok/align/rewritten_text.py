@@ -1,0 +1,273 @@
+"""Spans where a text is rewritten before it is cut into tokens: malformed UTF-8, marks, white space, DNA.
+
+A fragment becomes a list of bytes, each with the stretch of the text that it stands for. Where nothing changes, this is
+the byte itself. All bytes of a replacement have one stretch. The tokens of the fragment cover that list one after the
+other. Only the stretches are needed, never the bytes. Where the tokens' lengths do not add up (bytes without a token
+disappear, symbols without one fall apart), the fragment is listed for `replay`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jittok._jit import I32, I64, U8, OutI64, as_int64, helper, kernel
+from jittok._raw import Window, get_i32, get_i64, get_u8, put_i64, window
+from jittok.align.direct_spans import begins_with_mark, first_id
+from jittok.align.lengths import Lengths
+from jittok.fragments import TEXT_PREFIXED
+from jittok.models.bpe.text_reader import BAD, decode
+from jittok.normalize.case import LOWERED, CaseTable, kind_of, lower_case
+from jittok.normalize.case import SPACE as WHITE
+from jittok.pretokenize.splitters.plamo3 import BOUNDARY
+from jittok.structures.utf8 import encoded_length
+from jittok.unicode.characters import KMER, NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
+from jittok.unicode.tables import LAST_CODE_POINT, REPLACEMENT
+
+BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV, PLAMO3 = range(7)
+"""Ways of rewriting."""
+GROWTH, SLACK = 4, 8
+"""A stretch of n bytes becomes at most GROWTH * n + SLACK."""
+CHUNK_BYTES = 1 << 14
+"""Bytes of a text that are rewritten before the tokens are walked over them: a map of a whole text would have 48 bytes
+for each of its own."""
+
+
+def map_capacity(longest: int) -> int:
+    """How many bytes a map must have capacity for where no token covers more than `longest`."""
+    return longest + GROWTH * CHUNK_BYTES + SLACK
+
+
+TAG = 5
+BEGIN, END = b"<dna>", b"</dna>"
+BROKEN = -1
+"""The lengths of tokens do not add up to what they should cover."""
+
+
+class RewriteRules(NamedTuple):
+    """How the fragments of a vocabulary are rewritten. Flags are 0 or 1."""
+
+    kind: int
+    escape: int  # BPE: a space becomes U+2581, as it always does in SPM
+    begin_lines: int  # BPE: U+2581 goes before each line that does not begin with it
+    shortest: int  # Vocab.shortest_utf8
+    prefix: int  # SPM: a space goes before
+    lowercase: int  # WHITESPACE
+    unk_id: int  # RWKV: what is for a byte that no token begins with
+    begins: U8  # [256] RWKV: 1 where some token begins with this byte
+    dna: I32  # [3] DNA: ids of <dna>, </dna>, <oov>
+    case: CaseTable  # WHITESPACE
+
+
+class OffsetMap(NamedTuple):
+    """Byte k of the rewritten text stands for data[starts[k]:stops[k]]; windows."""
+
+    starts: Window
+    stops: Window
+
+
+@kernel
+def rewritten_spans(
+    lengths: Lengths, how: RewriteRules, data: U8, starts: I64, stops: I64, tokens: I32, ends: I64, ids: I32,
+    map_starts: OutI64, map_stops: OutI64, spans: OutI64, left: OutI64, count: int,
+) -> int:  # fmt: skip
+    """Spans of the tokens of the fragments left[:2 * count], a list as `direct_spans` makes it.
+
+    map_starts, map_stops: int64[map_room(n)] scratch where no token covers more than n bytes
+    The other arrays are those of `direct_spans`. Returns how many fragments are left in `left` because the lengths of
+    their tokens do not add up. Linear in bytes.
+    """
+    text, numbers, sizes, out = window(data), window(ids), window(lengths.output), window(spans)
+    positions = OffsetMap(window(map_starts), window(map_stops))
+    kept = 0
+    for item in range(count):
+        fragment, origin = left[2 * item], left[2 * item + 1]
+        start, stop, k, end = starts[fragment], stops[fragment], first_id(window(ends), fragment), ends[fragment]
+        if how.kind == DNA:
+            done = _walk_dna(how, sizes, positions, text, start, stop, numbers, k, end, origin, out)
+        elif how.kind == RWKV:
+            done = _walk_bytes(how, sizes, text, start, stop, numbers, k, end, origin, out)
+        else:
+            prefix = how.prefix != 0 and tokens[fragment] == TEXT_PREFIXED
+            done = _walk_text(how, sizes, positions, text, start, stop, prefix, numbers, k, end, origin, out)
+        if not done:
+            left[2 * kept], left[2 * kept + 1] = fragment, origin
+            kept += 1
+    return kept
+
+
+@helper
+def _walk_text(
+    how: RewriteRules, sizes: Window, positions: OffsetMap, text: Window, start: int, stop: int, prefix: bool,
+    ids: Window, k: int, end: int, origin: int, spans: Window,
+) -> bool:  # fmt: skip
+    """Spans of ids k .. end - 1, which cover text[start:stop] as it is rewritten; whether they do so exactly."""
+    if how.kind == WHITESPACE and how.begin_lines != 0:
+        return False  # U+2581 is before runs, too
+    i, size = start, 0  # of the map, whose first byte is the first that no token has covered yet
+    if how.kind == SPM and prefix:
+        size = _put(positions, 0, 3, start, start)
+    elif how.kind == PLAMO2 and begins_with_mark(text, start, stop):
+        i += 3
+    while True:
+        i, size = _rewrite(how, positions, size, text, i, min(i + CHUNK_BYTES, stop), stop, i == start)
+        at = 0
+        while k < end:
+            after = at + get_i32(sizes, get_i32(ids, k) + 1)
+            if after == at or (after > size and i == stop):
+                return False
+            if after > size:
+                break
+            put_i64(spans, 2 * k, get_i64(positions.starts, at) - origin)
+            put_i64(spans, 2 * k + 1, get_i64(positions.stops, after - 1) - origin)
+            at, k = after, k + 1
+        if i == stop:
+            return at == size and k == end
+        if k == end and at < size:
+            return False
+        for j in range(at, size):
+            put_i64(positions.starts, j - at, get_i64(positions.starts, j))
+            put_i64(positions.stops, j - at, get_i64(positions.stops, j))
+        size -= at
+
+
+@helper
+def _put(positions: OffsetMap, at: int, size: int, start: int, stop: int) -> int:
+    """`size` bytes that stand together for data[start:stop]; the offset after them."""
+    for k in range(at, at + size):
+        put_i64(positions.starts, k, start)
+        put_i64(positions.stops, k, stop)
+    return at + size
+
+
+@helper
+def _put_same(positions: OffsetMap, at: int, start: int, stop: int) -> int:
+    """data[start:stop] unchanged, byte for byte; the place after."""
+    for i in range(start, stop):
+        put_i64(positions.starts, at + i - start, i)
+        put_i64(positions.stops, at + i - start, i + 1)
+    return at + stop - start
+
+
+@helper
+def _rewrite(
+    how: RewriteRules, positions: OffsetMap, at: int, text: Window, i: int, after: int, stop: int, first: bool
+) -> tuple[int, int]:
+    """The map of the characters of a text up to `stop` that begin in text[i:after], from its place `at` on; the places
+    after them in the text and in the map. `first`: whether the text begins at i."""
+    if how.kind == SPM:
+        for k in range(i, after):
+            at = _put(positions, at, 3 if get_u8(text, k) == SPACE_BYTE else 1, k, k + 1)
+        return after, at
+    if how.kind == WHITESPACE:
+        return _rewrite_runs(how, positions, at, text, i, after, stop)
+    begins = how.begin_lines != 0 and (first or get_u8(text, i - 1) == NEWLINE)
+    while i < after:
+        c, size = decode(text, i, stop, how.shortest)
+        if how.kind == PLAMO3 and c == BOUNDARY:
+            i += size
+            continue
+        if begins and c not in (NEWLINE, SPACE_BYTE, SPACE_MARK_CODE):
+            at = _put(positions, at, 3, i, i)
+        begins = how.begin_lines != 0 and c == NEWLINE
+        if c == BAD or (how.kind != PLAMO2 and c > LAST_CODE_POINT):
+            at, size = _put(positions, at, 3, i, i + 1), 1
+        elif how.escape != 0 and c == SPACE_BYTE and size == 1:
+            at = _put(positions, at, 3, i, i + 1)
+        elif encoded_length(c) == size:
+            at = _put_same(positions, at, i, i + size)
+        else:
+            at = _put(positions, at, encoded_length(c), i, i + size)
+        i += size
+    return i, at
+
+
+@helper
+def _rewrite_runs(
+    how: RewriteRules, positions: OffsetMap, at: int, text: Window, i: int, after: int, stop: int
+) -> tuple[int, int]:
+    """The same without white space, perhaps in lower case."""
+    while i < after:
+        c, size = decode(text, i, stop, how.shortest)
+        if c == BAD or c > LAST_CODE_POINT:
+            c, size = REPLACEMENT, 1
+        kind, image = kind_of(how.case, c), c
+        if how.escape != 0 and c == SPACE_BYTE and size == 1:
+            at = _put(positions, at, 3, i, i + 1)
+        elif kind != WHITE:
+            if kind == LOWERED and how.lowercase != 0:
+                image = lower_case(how.case, c)
+            if image == c and encoded_length(c) == size:
+                at = _put_same(positions, at, i, i + size)
+            else:
+                at = _put(positions, at, encoded_length(image), i, i + size)
+        i += size
+    return i, at
+
+
+@helper
+def _walk_bytes(
+    how: RewriteRules, sizes: Window, text: Window, start: int, stop: int, ids: Window, k: int, end: int, origin: int,
+    spans: Window,
+) -> bool:  # fmt: skip
+    """RWKV: the unknown token stands for one byte where no token begins with it, elsewhere for its own text."""
+    at = start
+    while k < end and at < stop:
+        token, after = get_i32(ids, k), at + 1
+        if token != how.unk_id or how.begins[get_u8(text, at)]:
+            after = at + get_i32(sizes, token + 1)
+        put_i64(spans, 2 * k, at - origin)
+        put_i64(spans, 2 * k + 1, after - origin)
+        at, k = after, k + 1
+    return at == stop and k == end
+
+
+@helper
+def _find(text: Window, start: int, stop: int, what: bytes) -> int:
+    """Where `what` begins in text[start:stop], or stop."""
+    for i in range(start, stop - len(what) + 1):
+        k = 0
+        while k < len(what) and get_u8(text, i + k) == what[k]:
+            k += 1
+        if k == len(what):
+            return i
+    return stop
+
+
+@helper
+def _walk_dna(
+    how: RewriteRules, sizes: Window, positions: OffsetMap, text: Window, start: int, stop: int, ids: Window, k: int,
+    end: int, origin: int, spans: Window,
+) -> bool:  # fmt: skip
+    """BPE outside <dna> ... </dna>, six letters a token inside."""
+    at = start
+    while at < stop:
+        begin = _find(text, at, stop, BEGIN)
+        after = k
+        while after < end and get_i32(ids, after) != as_int64(how.dna[0]):  # the text before cannot give that token
+            after += 1
+        for i in range(at, begin - 3):  # U+FFFD in their place would be letters inside
+            if get_u8(text, i) >= 0xF4 and decode(text, i, begin, how.shortest)[0] > LAST_CODE_POINT:
+                return False
+        if not _walk_text(how, sizes, positions, text, at, begin, False, ids, k, after, origin, spans):
+            return False
+        if begin == stop:
+            return after == end
+        inner = begin + TAG
+        last = _find(text, inner, stop, END)
+        if how.escape != 0 and _find(text, inner, last, b" ") < last:
+            return False  # it counts as three letters
+        at = last if last == stop else last + TAG + 1
+        if after + 1 + (last - inner + KMER - 1) // KMER + (at > last) > end:
+            return False
+        put_i64(spans, 2 * after, begin - origin)
+        put_i64(spans, 2 * after + 1, inner - origin)
+        k = after + 1
+        for i in range(inner, last, KMER):
+            put_i64(spans, 2 * k, i - origin)
+            put_i64(spans, 2 * k + 1, min(i + KMER, last) - origin)
+            k += 1
+        if at > last:
+            put_i64(spans, 2 * k, last - origin)
+            put_i64(spans, 2 * k + 1, at - origin)
+            k += 1
+    return k == end

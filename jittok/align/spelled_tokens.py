@@ -1,0 +1,133 @@
+"""Spans of a Pipeline's ids where its tokens, one after the other, spell the document: nothing has to be run again.
+
+Where no step puts in or takes out anything but what is undone here, tokens that spell the document stand for their own
+bytes, each for as many as it has. Two kinds of files are like this: byte-level ones without normalizers (or with NFC,
+on text that it leaves alone, and maybe a space before), and those whose only normalizers make spaces U+2581 and put
+one before.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.pipeline import steps
+from jittok.pipeline.models import MISSING, NO_TOKEN, Longest, Merges, Ranks
+from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
+from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
+from jittok.unicode.tables import BYTE_OF_CHARACTER
+
+IDS_PER_STEP = 1 << 16
+"""Ids that are compared with the document at once."""
+_BYTE = re.compile(rb"<0x([0-9A-F]{2})>")
+NO_TEXT = b"\xff" * 8
+"""In place of what no document holds: a token with it spells none."""
+
+
+class TokenSpelling(NamedTuple):
+    """What the tokens of a file spell."""
+
+    texts: list[bytes]  # by id
+    widths: NDArray[np.int64]  # bytes of a document that each stands for
+    added: frozenset[int]
+    marked: bool  # a space is U+2581 in texts
+    front: bytes = b""  # what is put before a text: U+2581, or a space if the text does not begin with one
+
+
+def spelling_of(pipeline: Pipeline) -> TokenSpelling | None:
+    """How tokens spell documents; None where steps change them in other ways."""
+    prefixed = isinstance(pipeline.split[0], steps.PrefixSpace) if pipeline.split else False
+    stages = pipeline.split[prefixed:]
+    if any(not isinstance(stage, steps.Cut | steps.CutClass | steps.CutScripts | steps.SpellBytes) for stage in stages):
+        return None
+    spelled = any(isinstance(stage, steps.SpellBytes) for stage in stages)
+    model, normal = pipeline.model, list(pipeline.normalize)
+    if isinstance(model, Merges):
+        if model.prefix or model.suffix:
+            return None
+        if not spelled:
+            return None if prefixed else _marked(pipeline, model, normal)
+        if model.unknown not in (NO_TOKEN, MISSING) or model.byte_fallback:
+            return None
+    elif not isinstance(model, Ranks | Longest) or spelled:
+        return None
+    if normal and not pipeline.composes_alone:
+        return None
+    own = [_unspelled(text) for text in pipeline.model_tokens] if spelled else pipeline.model_tokens
+    return _spelling(pipeline, own, False, b" " if prefixed else b"")
+
+
+def _marked(pipeline: Pipeline, model: Merges, normal: list[Any]) -> TokenSpelling | None:
+    prefixed = bool(normal) and normal[0] == steps.Prepend(SPACE_MARK)
+    escapes = normal[prefixed:]
+    if len(escapes) != 1 or not isinstance(escapes[0], steps.Replace):
+        return None
+    pattern, content = escapes[0].pattern, escapes[0].content
+    if not pattern.literal or pattern.text != " " or content != SPACE_MARK:
+        return None
+    if not model.byte_fallback or SPACE_MARK_BYTES not in pipeline.vocabulary:
+        return None
+    own = [None if text is None else _byte_or(text) for text in pipeline.model_tokens]
+    if 0 <= model.unknown < len(own):
+        own[model.unknown] = None
+    return _spelling(pipeline, own, True, SPACE_MARK_BYTES if prefixed else b"")
+
+
+def _spelling(pipeline: Pipeline, own: list[bytes | None], marked: bool, front: bytes) -> TokenSpelling:
+    texts = [NO_TEXT if text is None else text for text in own] + [NO_TEXT] * (len(pipeline) - len(own))
+    mark = SPACE_MARK_BYTES
+    for token in pipeline.added:
+        takes_spaces = token.lstrip or token.rstrip
+        texts[token.id] = NO_TEXT if takes_spaces else token.content.encode()
+    widths = [len(text) - 2 * text.count(mark) if marked else len(text) for text in texts]
+    added = frozenset(token.id for token in pipeline.added)
+    return TokenSpelling(texts, np.array(widths, np.int64), added, marked, front)
+
+
+def _unspelled(text: bytes | None) -> bytes | None:
+    """The bytes that the characters of the byte alphabet stand for."""
+    if text is None:
+        return None
+    found = [BYTE_OF_CHARACTER.get(ord(c)) for c in text.decode()]
+    return None if None in found else bytes(byte for byte in found if byte is not None)
+
+
+def _byte_or(text: bytes) -> bytes:
+    found = _BYTE.fullmatch(text)
+    return bytes([int(found[1], 16)]) if found else text
+
+
+def spelled_spans(
+    spelling: TokenSpelling, pipeline: Pipeline, raw: bytes, ids: NDArray[np.int32], add_special: bool,
+    spans: NDArray[np.int64],
+) -> bool:  # fmt: skip
+    """Write the spans of a document's ids to `spans`, int64[n, 2], if these spell it; whether they do."""
+    single = pipeline.single if add_special else (FIRST_TEXT,)
+    first, last = single.index(FIRST_TEXT), ids.size - (len(single) - 1 - single.index(FIRST_TEXT))
+    mark = SPACE_MARK_BYTES
+    if spelling.marked and mark in raw:
+        return False
+    whole = raw.replace(b" ", mark) if spelling.marked else raw
+    prefix = spelling.front != b"" and raw != b"" and (spelling.marked or not raw.startswith(spelling.front))
+    whole = spelling.front + whole if prefix else whole
+    at, done = 0, -1 if prefix else 0
+    for begin in range(first, last, IDS_PER_STEP):
+        some = ids[begin : min(begin + IDS_PER_STEP, last)]
+        numbers = some.tolist()
+        text = b"".join([spelling.texts[token] for token in numbers])
+        if not whole.startswith(text, at) or (prefix and not spelling.added.isdisjoint(numbers)):
+            return False
+        at += len(text)
+        part = spans[begin : begin + some.size]
+        np.cumsum(spelling.widths[some], out=part[:, 1])
+        part[:, 1] += done
+        part[0, 0], part[1:, 0] = done, part[:-1, 1]
+        done = int(part[-1, 1])
+    if at != len(whole):
+        return False
+    np.maximum(spans[first:last], 0, out=spans[first:last])
+    spans[:first], spans[last:] = 0, len(raw)
+    return True

@@ -1,0 +1,308 @@
+"""What a run will write, from a sample of its input: for `--dry-run` and for the look at the disk before a run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus import tables
+from jittok.corpus.decompression import open_unpacked
+from jittok.corpus.formats.base import Format
+from jittok.corpus.kinds import TABLES
+from jittok.corpus.limits import Limit
+from jittok.corpus.range_encoder import RangeEncoder
+from jittok.corpus.ranges import Key, RawRange, Unit, bytes_of, cut_lines, cut_separated, interval, read_unit, units
+from jittok.corpus.reader import RangeTexts
+from jittok.corpus.sources import STDIN, Source
+from jittok.corpus.state import State
+from jittok.errors import CorpusError, InWords
+from jittok.inputs import Documents
+from jittok.tokenizer.other_files import KERNELS
+
+EXACT_BYTES = 4 << 20
+"""Inputs of up to this many bytes on disk are read whole."""
+SLOW_EXACT_BYTES = 256 << 10
+"""The same where plain Python encodes, some hundred times slower."""
+MOST_SECONDS = 10.0
+"""Of probing: then no further probe begins, so that a slow vocabulary costs no more than this and one probe."""
+PROBES, PROBE_BYTES = 32, 128 << 10
+QUICK_PROBES = 8
+LONG_DOCUMENT_RATIO = 2
+"""An interval whose last document goes on beyond so many times its size is judged by its own bytes alone."""
+START_BYTES, LONGEST_START, BYTES_PER_READ = 1 << 20, 64 << 20, 64 << 10
+IDS32_WIDTH = 4
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Expected numbers; `error` is half of a 95 % interval as a share of each, None where one probe cannot tell."""
+
+    documents: float
+    tokens: float
+    text_bytes: float
+    bytes: dict[str, float]  # by format
+    seconds: float
+    sampled: int  # bytes of input on disk that were looked at
+    total: int
+    error: dict[str, float | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def predict(
+    encoder: RangeEncoder, formats: Sequence[Format], threads: int = 1, probes: int = PROBES, spare: int = 0
+) -> Prediction:
+    """Encode a sample spread over the input and scale it up; small inputs are encoded whole, without an error.
+
+    `spare`: bytes at the start of the input that need no prediction. Raises CorpusError for standard input.
+    """
+    sources = encoder.sources
+    if any(source.size is None for source in sources):
+        raise CorpusError(STDIN, InWords("standard input"), "input that can be read twice, for a prediction")
+    total = sum(source.size or 0 for source in sources)
+    encoder.tok._wait_for_kernels()
+    encoder.tok.encode_batch(["warm"])  # loading or compiling kernels is not what a sample should measure
+    start = time.perf_counter()
+    whole = total <= (EXACT_BYTES if encoder.tok.runs == KERNELS else SLOW_EXACT_BYTES)
+    looked = list(_exact(encoder)) if whole else list(_in_time(_probe(encoder, total, probes), start + MOST_SECONDS))
+    rows = np.array(looked, np.float64).reshape(-1, 5)
+    seconds = time.perf_counter() - start
+    seen = rows[:, 0].sum()
+    factor = 1.0 if whole else total / max(seen, 1)
+    documents, tokens, text_bytes = (rows[:, i].sum() * factor for i in (1, 2, 3))
+    names = ("documents", "tokens", "text_bytes")
+    error = {name: 0.0 if whole else _error(rows[:, 0], rows[:, i]) for i, name in enumerate(names, 1)}
+    if all(source.kind == "txt" for source in sources):
+        documents, error["documents"] = float(len(sources)), 0.0
+    elif not whole:  # no sample may have met the beginning of a document that is nearly all there is
+        documents = max(documents, float(sum(bool(source.size) for source in sources if source.kind not in TABLES)))
+    share = max(total - spare, 0) / max(total, 1)
+    seconds *= text_bytes / max(rows[:, 4].sum(), 1) * share / threads
+    sizes = {form.name: form.predict(documents, tokens) * share for form in formats if form.name != "errors"}
+    return Prediction(
+        documents * share, tokens * share, text_bytes * share, sizes, seconds,
+        int(total if whole else seen), total, error,
+    )  # fmt: skip
+
+
+def _error(sizes: NDArray[np.float64], counts: NDArray[np.float64]) -> float | None:
+    """Half of a 95 % interval of the ratio of sums, as a share of it, by leaving out one probe at a time."""
+    n = sizes.size
+    if n < 2 or not counts.sum():
+        return None
+    ratios = (counts.sum() - counts) / np.maximum(sizes.sum() - sizes, 1)
+    spread = np.sqrt((n - 1) / n * ((ratios - ratios.mean()) ** 2).sum())
+    return float(NORMAL_95 * spread / (counts.sum() / sizes.sum()))
+
+
+Row = tuple[float, float, float, float, int]
+"""Bytes on disk, documents, tokens and bytes of text in them, bytes of text that were encoded to know."""
+
+
+def _in_time(rows: Iterator[Row], end: float) -> Iterator[Row]:
+    """The rows that begin before the clock shows `end`, the first of them in any case."""
+    for row in rows:
+        yield row
+        if time.perf_counter() > end:
+            return
+
+
+def _spread(probes: int) -> list[int]:
+    """The numbers below `probes`, ordered by their bits reversed: so the first few are spread over all of them."""
+    width = max(probes - 1, 1).bit_length()
+    return sorted(range(probes), key=lambda k: int(f"{k:0{width}b}"[::-1], 2))
+
+
+def _exact(encoder: RangeEncoder) -> Iterator[Row]:
+    for unit in units(encoder.sources, encoder.options):
+        for raw in read_unit(unit, encoder.sources, encoder.options):
+            yield _row(encoder, raw, raw.new)
+
+
+def _row(encoder: RangeEncoder, raw: RawRange, size: float) -> Row:
+    encoded = encoder(raw)
+    return size, encoded.lengths.size, encoded.ids.size, encoded.text_bytes, encoded.text_bytes
+
+
+def _lines_at(encoder: RangeEncoder, i: int, position: int) -> Row:
+    """Documents that begin in an interval of a plain file of lines; tokens of what is there.
+
+    A document may be longer than an interval by far: it counts where it begins, but its tokens where they are.
+    """
+    source = encoder.sources[i]
+    size = min(PROBE_BYTES, source.size or 0)
+    start = min(position, (source.size or 0) - size)
+    with source.open() as file:
+        file.seek(start)
+        bare = file.read(size)
+        limit = Limit(source.path, encoder.options.max_document_bytes, "line")
+        block = interval(file, start, start + size, limit) if b"\n" in bare or start == 0 else b""
+    if len(block) <= LONG_DOCUMENT_RATIO * size and block:
+        _, documents, tokens, text_bytes, encoded = _row(encoder, RawRange(Key(i, 1, 0), i, block, 0, 0), size)
+        scale = size / len(block)
+        return size, documents, tokens * scale, text_bytes * scale, encoded
+    begun = bare.count(b"\n") + (start == 0) - bare.endswith(b"\n")
+    return size, begun, *_inside(encoder, bare, source.kind == "jsonl")
+
+
+def _inside(encoder: RangeEncoder, part: bytes, escaped: bool) -> tuple[int, int, int]:
+    """Tokens and bytes of a part of a long text; `escaped`: as JSON has it."""
+    text = part.decode("utf-8", "ignore")
+    if escaped:
+        first, last = text.find(" "), text.rfind(" ")  # no escape sequence has a space
+        with contextlib.suppress(ValueError):  # where other fields stand too, the text as it is is near enough
+            text = str(json.loads(f'"{text[first + 1 : last]}"', strict=False))
+    data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
+    ends = np.array([0, data.size], np.int64)
+    ends.flags.writeable = False
+    one = np.ones(1, np.int64)
+    _, ids, _ = encoder.encode(RangeTexts(Documents(data, ends[:1], ends[1:]), one, one, 1))
+    return int(ids.size), data.size, data.size
+
+
+def _text_at(encoder: RangeEncoder, i: int, position: int) -> Row:
+    """A part of a plain file that is one document."""
+    source = encoder.sources[i]
+    size = min(PROBE_BYTES, source.size or 0)
+    with source.open() as file:
+        file.seek(min(position, (source.size or 0) - size))
+        return size, 1, *_inside(encoder, file.read(size), escaped=False)
+
+
+def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
+    """Probes at even distances over the bytes on disk; of a file that can only be read from its start, its start."""
+    begins = np.cumsum([0, *(source.size or 0 for source in encoder.sources)])
+    from_start: dict[int, int] = defaultdict(int)
+    rows: dict[int, list[float]] = defaultdict(list)
+    for position in (np.array(_spread(probes)) + 0.5) * total / probes:
+        i = int(np.searchsorted(begins, position, "right")) - 1
+        source, offset = encoder.sources[i], int(position - begins[i])
+        if source.kind in ("lines", "jsonl") and not source.packing:
+            yield _lines_at(encoder, i, offset)
+        elif source.kind == "txt" and not source.packing:
+            yield _text_at(encoder, i, offset)
+        elif source.kind == "parquet":
+            rows[i].append(offset / max(source.size or 0, 1))
+        else:
+            from_start[i] += 1
+    for i, count in from_start.items():
+        yield from _probe_start(encoder, i) if count == 1 else _probe_stream(encoder, i, count)
+    for i, shares in rows.items():
+        yield from _probe_rows(encoder, i, sorted(shares))
+
+
+def _probe_rows(encoder: RangeEncoder, i: int, shares: list[float]) -> Iterator[Row]:
+    """Rows of a Parquet file near these shares of it. A group with one probe gives its start, which is read at once.
+
+    Places are spread over rows, but a probe is so many bytes: few long rows or many short ones. Each counts the same.
+    """
+    source, groups = encoder.sources[i], tables.row_groups(encoder.sources[i])
+    probes: list[Row] = []
+    for group, found in groupby(shares, lambda share: min(int(share * groups), groups - 1)):
+        wanted = list(found)
+        if len(wanted) == 1:
+            wanted = [group / groups]
+        count = tables.rows_of(source, group)
+        for _, array, read in tables.parquet_rows(source, [group], _small(encoder), 0):
+            if read > wanted[0]:
+                share = len(array) / max(count, 1) / groups
+                probes.append(_row(encoder, RawRange(Key(i, group, 0), i, array, 0, 0), share * (source.size or 0)))
+                wanted = [share for share in wanted if share >= read]
+            if not wanted:
+                break
+    each = sum(probe[0] for probe in probes) / max(len(probes), 1)
+    for size, documents, tokens, text_bytes, encoded in probes:
+        scale = each / size if size else 0.0
+        yield each, documents * scale, tokens * scale, text_bytes * scale, encoded
+
+
+def _small(encoder: RangeEncoder) -> Any:
+    from dataclasses import replace
+
+    return replace(encoder.options, range_bytes=PROBE_BYTES)
+
+
+def _probe_start(encoder: RangeEncoder, i: int) -> Iterator[Row]:
+    """The first documents of a packed file, a file with separators or an Arrow file; the start of a long text."""
+    source = encoder.sources[i]
+    if source.kind == "arrow":
+        for _, array, read in tables.arrow_rows(source, _small(encoder), 0):
+            yield _row(encoder, RawRange(Key(i, 0, 0), i, array, 0, 0), read * (source.size or 0))
+            return
+    start, ratio = _unpacked_start(source)
+    take, limit = io.BytesIO(start).read, Limit(source.path, encoder.options.max_document_bytes, "document")
+    payload: Any
+    if source.kind == "txt":
+        payload = [(i, start[:PROBE_BYTES])]
+    elif source.kind == "separated":
+        _, payload = next(cut_separated(take, PROBE_BYTES, (encoder.options.separator or "").encode(), limit), (0, []))
+    else:
+        _, payload = next(cut_lines(take, PROBE_BYTES, limit), (0, b""))
+    size = (
+        len(payload) if isinstance(payload, bytes) else sum(len(p if isinstance(p, bytes) else p[1]) for p in payload)
+    )
+    yield _row(encoder, RawRange(Key(i, 0, 0), i, payload, 0, 0), size * ratio)
+
+
+def _probe_stream(encoder: RangeEncoder, i: int, count: int) -> Iterator[Row]:
+    """Documents at so many even distances of a file that can only be read from its start: it is read as a whole."""
+    source, seen, step, read, end = encoder.sources[i], 0, 1, 0, time.perf_counter() + MOST_SECONDS
+    kept: list[tuple[RawRange, int]] = []  # every `step`-th part: fewer when there turn out to be many
+    for k, raw in enumerate(read_unit(Unit(i, 0, i, 0, 0), encoder.sources, _small(encoder))):
+        size = bytes_of(raw.payload)
+        seen, read = seen + size, raw.read
+        if k % step == 0:
+            kept.append((raw, size))
+        if len(kept) > count:
+            kept, step = kept[::2], 2 * step
+        if time.perf_counter() > end:
+            break
+    else:
+        read = source.size or 0
+    for raw, size in kept:
+        yield _row(encoder, raw, size * read / max(seen, 1))
+
+
+def _unpacked_start(source: Source) -> tuple[bytes, float]:
+    """The start of a source, and how many bytes on disk it takes for each of its own."""
+    with source.open() as file:
+        packed = file.read(START_BYTES)
+    read, found = open_unpacked(io.BytesIO(packed), source.packing, source.path), bytearray()
+    try:
+        while len(found) < LONGEST_START and (piece := read(BYTES_PER_READ)):
+            found += piece
+    except CorpusError:  # what comes next was not read
+        pass
+    return bytes(found), len(packed) / max(len(found), 1)
+
+
+def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], state: State) -> None:
+    """CorpusError when the disk of `out` has not the room that the rest of a run is expected to need."""
+    if any(source.size is None for source in encoder.sources):
+        return
+    expected = predict(encoder, formats, probes=QUICK_PROBES, spare=state.read)
+    need = sum(expected.bytes.values()) * (1 + (expected.error["tokens"] or 0))
+    if {"arrow", "parquet"} & expected.bytes.keys():  # made from plain ids, which lie there for one shard
+        whole = expected.tokens * IDS32_WIDTH
+        need += min(whole, encoder.options.shard_bytes) if encoder.options.shard_bytes else whole
+    free = shutil.disk_usage(out).free
+    if need > free:
+        found = f"{free / 1e6:.0f} MB of free disk"
+        raise CorpusError(
+            str(out), InWords(found), f"about {need / 1e6:.0f} MB, by a sample of the input (--no-space-check goes on)"
+        )

@@ -1,0 +1,151 @@
+"""A range from bytes to ids: the one function that threads, Ray's workers, `verify` and `--dry-run` all run."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.corpus.cancellation import NEVER_CANCELLED, Cancellation
+from jittok.corpus.options import Options
+from jittok.corpus.ranges import Key, RawRange
+from jittok.corpus.reader import Bad, RangeTexts, read_texts, select
+from jittok.corpus.sources import Source
+from jittok.errors import CorpusError, EncodingFailed, InWords
+from jittok.inputs import Documents
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+STEP = 16 << 20
+"""Bytes of text that are encoded before the next look whether that is still wanted: some 0.1 s. Ranges of the usual
+size are one step, as the ids of several are copied once more.
+"""
+
+
+@dataclass
+class Encoded:
+    """A range as ids, and the account of its lines."""
+
+    key: Key
+    last: int  # last source it has anything of
+    read: int  # bytes of source `last` read when it was done
+    new: int  # bytes read for it, for progress
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]  # int64[n]: ids of each document
+    sources: NDArray[np.int64]  # int64[n]
+    lines: NDArray[np.int64]  # int64[n]: in the range, from 1
+    seen: int
+    blank: int
+    text_bytes: int
+    bad: list[Bad]
+    prefix: list[Any] | None = None
+    lost: int = 0  # of the bad, those without any text, such as all where --field is wrong
+
+    def to_bytes(self) -> bytes:
+        """As one value of a Ray block. Read by our own processes only."""
+        return pickle.dumps(self, protocol=5)
+
+
+class RangeEncoder:
+    """A tokenizer with the options of a corpus. Safe to share between threads, pickles with its tokenizer."""
+
+    def __init__(self, tok: Tokenizer, sources: Sequence[Source], options: Options) -> None:
+        self.tok, self.sources, self.options = tok, sources, options
+        self._special: dict[str, Any] = {"add_special": options.add_special, "parse_special": options.parse_special}
+        self.eos = self._eos()
+
+    def _eos(self) -> int | None:
+        """The id to append to each document, None for none: not asked for, or --add-special puts it there already."""
+        if not self.options.append_eos and self.options.eos is None:
+            return None
+        token = self.tok.eos_id if self.options.eos is None else self._named(self.options.eos)
+        if token is None:
+            found = InWords("a vocabulary without an end-of-text token")
+            raise CorpusError("--append-eos", found, "one that has it, or --eos ID|TEXT")
+        probe = self.tok.encode("a", **self._special)
+        return None if probe.size > 1 and int(probe[-1]) == token else token
+
+    def _named(self, eos: int | str) -> int:
+        """The id of --eos."""
+        size = self.tok.vocab_size
+        token = self.tok.token_to_id(eos) if isinstance(eos, str) else eos
+        if token is None or not 0 <= token < size:
+            raise CorpusError("--eos", eos, f"a token of this vocabulary: its text, or an id below {size}")
+        return token
+
+    def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
+        """Read and encode one range on this thread. CancelledError when it is stopped between two steps."""
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
+        texts, ids, lengths = self.encode(texts, stop)
+        if self.eos is not None:
+            ids, lengths = append(ids, lengths, self.eos)
+        size = int((texts.docs.stops - texts.docs.starts).sum())
+        return Encoded(
+            raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
+            texts.seen, texts.blank, size, texts.bad, raw.prefix, sum(bad.lost for bad in texts.bad),
+        )  # fmt: skip
+
+    def encode(
+        self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED
+    ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
+        """The documents that are kept, int32 ids of all, and how many each has, int64[n]."""
+        try:
+            rows = [self.tok.encode_batch(docs, **self._special, threads=1) for docs in _steps(texts.docs, stop)]
+        except EncodingFailed:
+            return self._one_by_one(texts, stop)
+        if len(rows) == 1:
+            return texts, rows[0].ids, rows[0].lengths
+        return texts, np.concatenate([row.ids for row in rows]), np.concatenate([row.lengths for row in rows])
+
+    def _one_by_one(
+        self, texts: RangeTexts, stop: Cancellation
+    ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
+        """What a vocabulary has no tokens for is an error of the document, as undecodable bytes are."""
+        data, starts, stops, *_ = texts.docs
+        parts: list[Any] = []
+        kept = np.ones(starts.size, np.bool_)
+        for row, (i, j) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+            stop.check()
+            text = data[i:j].tobytes()
+            try:
+                parts.append(self.tok.encode(text, **self._special))
+            except EncodingFailed as error:
+                found = f"{error.found!r} at offset {error.offset}"
+                texts.bad.append(Bad(int(texts.sources[row]), int(texts.lines[row]), found, error.expected))
+                kept[row] = self.options.on_error == "replace"
+                if kept[row]:
+                    parts.append(self.tok.encode(text, **self._special, errors="replace"))
+        texts.bad.sort(key=lambda bad: (bad.source, bad.line))
+        lengths = np.fromiter((part.size for part in parts), np.int64, len(parts))
+        return select(texts, kept), np.concatenate([np.zeros(0, np.int32), *parts]), lengths
+
+
+def _steps(docs: Documents, stop: Cancellation) -> Iterator[Documents]:
+    """The documents in parts of about STEP bytes, with a look at `stop` before each; at least one part."""
+    stop.check()
+    ends = np.cumsum(docs.stops - docs.starts)
+    if not ends.size or ends[-1] <= STEP:
+        yield docs
+        return
+    marks = np.arange(STEP, int(ends[-1]), STEP)
+    for first, last in pairwise(sorted({0, *np.searchsorted(ends, marks, "right").tolist(), ends.size})):
+        stop.check()
+        yield docs._replace(starts=docs.starts[first:last], stops=docs.stops[first:last])
+
+
+def append(
+    ids: NDArray[np.int32], lengths: NDArray[np.int64], token: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The same rows with one more id at the end of each."""
+    out = np.full(ids.size + lengths.size, token, np.int32)
+    kept = np.ones(out.size, np.bool_)
+    longer = lengths + 1
+    kept[np.cumsum(longer) - 1] = False
+    out[kept] = ids
+    return out, longer

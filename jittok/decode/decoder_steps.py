@@ -1,0 +1,243 @@
+"""Decoders of files one token at a time: each step gives what no later token can change.
+
+A step of a Pipeline turns a list of texts to another. Here it gets the list in parts, as it grows, and its own list
+goes on in parts. A part is a whole text, or where the step before fuses texts, a stretch of one.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from jittok.pipeline import steps
+from jittok.reference.pipeline.decode import (
+    JoinedRuns,
+    decoder,
+    raw_bytes,
+    unmarked,
+    word,
+)
+
+
+class TextPart(NamedTuple):
+    """A stretch of one text of a list."""
+
+    text: str
+    begins: bool = True
+    ends: bool = True
+
+
+class DecoderStep:
+    """One decoder. `push` and `finish` give the parts that are certain."""
+
+    def push(self, part: TextPart) -> Iterator[TextPart]:
+        """What one more part of the input makes certain."""
+        raise NotImplementedError
+
+    def finish(self) -> Iterator[TextPart]:
+        """The rest, when nothing more comes."""
+        return iter(())
+
+
+class WholeTexts(DecoderStep):
+    """A step that must see a text as a whole."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def push(self, part: TextPart) -> Iterator[TextPart]:
+        """Nothing before the text ends."""
+        self._text += part.text
+        if part.ends:
+            text, self._text = self._text, ""
+            yield from self.whole(text)
+
+    def whole(self, text: str) -> Iterator[TextPart]:
+        """What a whole text makes certain."""
+        raise NotImplementedError
+
+
+class EachText(WholeTexts):
+    """`make(text, k)` for text k."""
+
+    def __init__(self, make: Callable[[str, int], str]) -> None:
+        super().__init__()
+        self._make, self._count = make, 0
+
+    def whole(self, text: str) -> Iterator[TextPart]:
+        """The text that it becomes."""
+        yield TextPart(self._make(text, self._count))
+        self._count += 1
+
+
+class OneText(DecoderStep):
+    """All texts joined to one, with `between` them."""
+
+    def __init__(self, between: str = "") -> None:
+        self._between, self._begun = between, False
+
+    def push(self, part: TextPart) -> Iterator[TextPart]:
+        """The same text, as a stretch of the one."""
+        front = self._between if self._begun and part.begins else ""
+        yield TextPart(front + part.text, not self._begun, False)
+        self._begun = True
+
+    def finish(self) -> Iterator[TextPart]:
+        """The end of the one text."""
+        yield TextPart("", not self._begun, True)
+
+
+class FallbackBytes(WholeTexts):
+    """`JoinBytes`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._decoder, self._begun = codecs.getincrementaldecoder("utf-8")("replace"), False
+
+    def whole(self, text: str) -> Iterator[TextPart]:
+        """The characters that are complete."""
+        yield TextPart(self._decoder.decode(raw_bytes([text])), not self._begun, False)
+        self._begun = True
+
+    def finish(self) -> Iterator[TextPart]:
+        """U+FFFD for a character that is not complete."""
+        yield TextPart(self._decoder.decode(b"", final=True), not self._begun, True)
+
+
+class Fallback(WholeTexts):
+    """`JoinFallback`: a run of bytes is certain when it has ended, as one bad byte spoils all of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs = JoinedRuns()
+
+    def whole(self, text: str) -> Iterator[TextPart]:
+        """The run before a text that is no byte, and the text."""
+        return map(TextPart, self._runs.push(text))
+
+    def finish(self) -> Iterator[TextPart]:
+        """The last run."""
+        return map(TextPart, self._runs.end())
+
+
+class ReplaceLiteral(DecoderStep):
+    """A literal text replaced, in text k by `content(k)`."""
+
+    def __init__(self, found: str, content: Callable[[int], str]) -> None:
+        self._found, self._content, self._held, self._count = found, content, "", 0
+
+    def push(self, part: TextPart) -> Iterator[TextPart]:
+        """All but what may be the beginning of a match."""
+        *parts, rest = (self._held + part.text).split(self._found)
+        size = 0 if part.ends else next(
+            (k for k in range(min(len(self._found) - 1, len(rest)), 0, -1) if self._found.startswith(rest[-k:])), 0
+        )  # fmt: skip
+        rest, self._held = rest[: len(rest) - size], rest[len(rest) - size :]
+        yield TextPart(self._content(self._count).join([*parts, rest]), part.begins, part.ends)
+        self._count += part.ends
+
+
+class StripEnds(DecoderStep):
+    """Up to so many members of a set go at the start and at the end of each text; None: all."""
+
+    def __init__(self, member: Callable[[str], bool], start: int | None, stop: int | None) -> None:
+        self._member, self._most, self._stop = member, start, stop
+        self._held, self._left = list[str](), start  # held: members that go if the text ends here
+
+    def push(self, part: TextPart) -> Iterator[TextPart]:
+        """All but what goes if the text ends here."""
+        if self._stop is None and not part.begins and not part.ends and not self._leading:
+            text, end = part.text, len(part.text)
+            while end and self._member(text[end - 1]):
+                end -= 1
+            if end:
+                yield TextPart("".join([*self._held, text[:end]]), False, False)
+                self._held.clear()
+            if end < len(text):
+                self._held.append(text[end:])
+            return
+        text, at = "".join([*self._held, part.text]), 0
+        if part.begins:
+            self._left, self._leading = self._most, True
+        while self._leading and at < len(text):
+            self._leading = self._left != 0 and self._member(text[at])
+            if self._leading:
+                at += 1
+                self._left = None if self._left is None else self._left - 1
+        end = len(text)
+        while end > at and (self._stop is None or len(text) - end < self._stop) and self._member(text[end - 1]):
+            end -= 1
+        self._held = [] if part.ends else [text[end:]]
+        yield TextPart(text[at:end], part.begins, part.ends)
+
+    _leading = True
+
+
+class LastApart(WholeTexts):
+    """`Unsuffix`: the last text is another matter."""
+
+    def __init__(self, suffix: str) -> None:
+        super().__init__()
+        self._suffix, self._held = suffix, list[str]()
+
+    def whole(self, text: str) -> Iterator[TextPart]:
+        """The text before, which is not the last."""
+        held, self._held = self._held, [text]
+        return (TextPart(each.replace(self._suffix, " ")) for each in held)
+
+    def finish(self) -> Iterator[TextPart]:
+        """The last text."""
+        return (TextPart(each.replace(self._suffix, "")) for each in self._held)
+
+
+class Repeats(WholeTexts):
+    """`Ctc`: a text like the one before goes."""
+
+    def __init__(self, step: steps.Ctc) -> None:
+        super().__init__()
+        self._run, self._before = decoder(step), list[str]()
+
+    def whole(self, text: str) -> Iterator[TextPart]:
+        """What it becomes, if anything."""
+        before, self._before = self._before, [text]
+        return map(TextPart, [] if before == [text] else self._run([text]))
+
+
+def stream_step(step: steps.Decoder) -> DecoderStep:
+    """The step of a file's decoder, for texts that come one at a time."""
+    makers: dict[type, Callable[[Any], DecoderStep]] = {
+        steps.JoinBytes: lambda _: FallbackBytes(),
+        steps.JoinFallback: lambda _: Fallback(),
+        steps.Fuse: lambda _: OneText(),
+        steps.ReplaceEach: _replace,
+        steps.Unmark: lambda s: ReplaceLiteral(s.mark, lambda k: unmarked(s.mark, s, k)),
+        steps.StripEach: lambda s: StripEnds(lambda c: c == s.content, s.start, s.stop),
+        steps.JoinWords: lambda s: EachText(lambda text, k: word(text, s, k)),
+        steps.Unsuffix: lambda s: LastApart(s.suffix),
+        steps.Ctc: Repeats,
+        steps.Spaced: lambda _: OneText(" "),
+        steps.Trim: lambda _: StripEnds(str.isspace, None, None),
+    }
+    return makers[type(step)](step)
+
+
+def _replace(step: steps.ReplaceEach) -> DecoderStep:
+    """By a regular expression, a text is certain when it has ended."""
+    if step.pattern.literal and step.pattern.text:
+        return ReplaceLiteral(step.pattern.text, lambda _: step.content)
+    run = decoder(step)
+    return EachText(lambda text, _: run([text])[0])
+
+
+def through(chain: list[DecoderStep], parts: Iterable[TextPart]) -> Iterator[TextPart]:
+    """Parts through all steps."""
+    for step in chain:
+        parts = [made for part in parts for made in step.push(part)]
+    return iter(parts)
+
+
+def finished(chain: list[DecoderStep]) -> Iterator[TextPart]:
+    """What is left in all steps, when nothing more comes."""
+    for k, step in enumerate(chain):
+        yield from through(chain[k + 1 :], step.finish())

@@ -1,0 +1,247 @@
+"""The encoder of a Pipeline whose texts are prepared before the kernels see them (see `steps`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import frozen
+from jittok.encode import split_points, windowed_merging
+from jittok.encode.call_sequence import CallSequence, chain_of, layers_of
+from jittok.encode.encoder import MUCH_TEXT
+from jittok.encode.pipeline_encoder import PipelineEncoder
+from jittok.encode.plan import WordPlan, first_only, step_plan, steps_after
+from jittok.encode.precheck import PreCheckTables
+from jittok.encode.reference_encoder import begins_at_start
+from jittok.encode.short_text import try_short_text
+from jittok.encode.steps import FragmentTexts, Step, cut_again, no_tokens, sentencepiece_normalized
+from jittok.encode.workspace import Workspace
+from jittok.fragments import TEXT, Failure
+from jittok.inputs import Documents
+from jittok.locks import once
+from jittok.merging.left_to_right import IMPOSSIBLE
+from jittok.models.spm.unknown_runs import join_unknown
+from jittok.models.spm.unused_pieces import parts_of
+from jittok.pipeline import Pipeline
+from jittok.pipeline.models import Merges, Pieces, Words
+from jittok.pretokenize.splitters.word_bitmap import MARKS, WordBitmap
+from jittok.special.tables import SpecialTokens
+
+
+class NormalizingEncoder(PipelineEncoder):
+    """A compiled Pipeline that encodes prepared texts. `prepared`: see `step_plan`."""
+
+    def __init__(
+        self, pipeline: Pipeline, cache_bytes: int, arrays: Any, prepared: WordBitmap | WordPlan | int, **named: Any
+    ) -> None:
+        super().__init__(pipeline, cache_bytes, arrays, prepared=prepared, **named)
+        found = step_plan(pipeline, prepared, self.family == "spm")
+        assert found is not None  # who compiled has asked
+        self.steps = found
+        self._first_only = first_only(pipeline)
+        if type(prepared) is int:
+            self.plain = steps_after(pipeline, prepared)
+        model = pipeline.model
+        fuses = isinstance(model, Pieces) or (isinstance(model, Merges) and self.family == "spm")
+        self._unknown = model.unknown if fuses and not model.byte_fallback else None  # type: ignore[union-attr]
+        self._unused = parts_of(pipeline) if self.family == "spm" else None
+        squeezes = [
+            step for step in (*found.normalize, *found.front) if getattr(step, "func", None) is sentencepiece_normalized
+        ]
+        self._parts: windowed_merging.WindowedMerger | None = None
+        if self.family == "spm" and len(found.normalize) == 1 and not found.front and squeezes:
+            self._parts = windowed_merging.WindowedMerger(squeezes[0].args[0], self.arrays, self._unknown, self._unused)  # type: ignore[attr-defined]
+        plain = not self._first_only and self._unused is None
+        self._layers = layers_of((*found.normalize, *found.front)) if plain else None
+        self.look = PreCheckTables(None, strict=True)
+        self.rewrite = _run_nothing  # so that no text is encoded as it is
+        if isinstance(pipeline.model, Words):
+            self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=IMPOSSIBLE))
+
+    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Any) -> int:
+        """The fragments of documents first .. last - 1 to the workspace; how many. Tokens that are searched for in
+        normalized text are cut out later, where anything is normalized."""
+        if self.steps.normalize:
+            rule = rule._replace(later=no_tokens())
+        count = super().cut(workspace, docs, first, last, rule)
+        if self._first_only:
+            self._tell_first(workspace, docs, docs.starts[first:last], count)
+        return count
+
+    def _tell_first(self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], count: int) -> None:
+        """Texts that do not be where their document begins are TEXT, in the normalized text, too."""
+        of = np.repeat(starts, np.diff(workspace.document_ends[: starts.size], prepend=0))
+        inner = (workspace.tokens[:count] < 0) & (workspace.starts[:count] != of)
+        workspace.tokens[:count][inner] = TEXT
+        for k in np.flatnonzero((workspace.tokens[:count] < 0) & ~inner).tolist() if self.steps.normalize else ():
+            raw = docs.between(int(workspace.starts[k]), int(workspace.stops[k]))
+            if not begins_at_start(self.pipeline, raw.decode("utf-8", "replace")):
+                workspace.tokens[k] = TEXT
+
+    def try_short_text(self, text: object, rule: Any) -> NDArray[np.int32] | None:
+        """The same as in `Encoder`, where kernels do all steps, and nothing is searched for in normalized text."""
+        if self._layers is None or (self.steps.normalize and rule.later.ids.size):
+            return None
+        return try_short_text(self, text, rule)
+
+    def chain(self, workspace: Workspace) -> CallSequence | None:
+        """The same as in `Encoder`; None as long as a kernel is not ready."""
+        found = None if self._layers is None else chain_of(self._layers, workspace, self._unknown)
+        if found is not None:
+            found.arrays = self._marked(self.arrays, found.marks // 8)
+        return found
+
+    def _marked(self, arrays: Any, marks: int) -> Any:
+        """The arrays for marks that begin after so many times eight bytes of words."""
+        if not isinstance(self.prepared, WordBitmap | WordPlan):
+            return arrays
+        return arrays._replace(**{"group" if self.family == "bpe" else "marks": 8 * marks})
+
+    def can_split_at_spaces(self, _size: int) -> bool:
+        """Not where what is done to a text may depend on where it begins."""
+        return False
+
+    def _runner(self, rule: Any) -> Callable[..., int | Failure]:
+        return partial(self._run_long if self._parts else self._run_prepared, rule.later)
+
+    def _run_long(
+        self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
+        stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
+        replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """`_run_prepared`, long fragments in parts. Where pieces cut them, others not too many at once."""
+        assert self._parts is not None  # who asks knows
+        sizes, at = stops[:fragments] - starts[:fragments], 0
+        least = windowed_merging.LONG_TEXT if later.ids.size == 0 else windowed_merging.LONG_CUT_TEXT
+        if sizes.sum() < least:
+            return self._run_prepared(
+                later, workspace, docs, starts, stops, tokens, fragments, count, ends, replace
+            )  # fmt: skip
+        long = (tokens[:fragments] < 0) & (sizes >= least)
+        plain = later.ids.size == 0 or bool((later.ids >= 0).all() and not later.strips[: later.ids.size].any())
+        for k in [*(np.flatnonzero(long).tolist() if plain else ()), fragments]:
+            for first, last in (*_groups(sizes, at, k, later.ids.size > 0), (k, min(k + 1, fragments))):
+                if first == last:
+                    continue
+                done: int | Failure | None = None
+                if first == k:
+                    run = partial(self._run_window, workspace)
+                    done = self._parts.encode(workspace, docs.data, int(starts[k]), int(stops[k]), count, run, later)
+                    ends[k] = done or 0
+                if done is None:
+                    its = slice(first, last)
+                    done = self._run_prepared(
+                        later, workspace, docs, starts[its], stops[its], tokens[its], last - first, count, ends[its],
+                        replace,
+                    )  # fmt: skip
+                if not isinstance(done, int):
+                    return done._replace(fragment=done.fragment + first)
+                count = done
+            at = k + 1
+        return count
+
+    def _run_window(self, workspace: Workspace, texts: FragmentTexts, count: int) -> int | Failure:
+        docs, number = Documents(texts.data, texts.starts, texts.stops), texts.number
+        cut = texts.starts, texts.stops, texts.tokens
+        return super()._run(workspace, docs, *cut, number, count, np.empty(number, np.int64), False)
+
+    def _run_prepared(
+        self, later: SpecialTokens, workspace: Workspace, docs: Documents, starts: NDArray[np.int64],
+        stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
+        replace: bool,
+    ) -> int | Failure:  # fmt: skip
+        """`_run` on the fragments of UTF-8 as they are prepared."""
+        steps = self.steps
+        texts, last = (
+            FragmentTexts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept),
+            None,
+        )
+        much, workspace.passed = split_points.MOST_GROWTH * texts.size, min(workspace.passed, count)
+        for step in steps.normalize:
+            texts = _done(step, workspace, texts)
+        if steps.normalize and later.ids.size:
+            texts, last = cut_again(later, workspace, texts)
+        own = ends if last is None else np.empty(texts.number, np.int64)
+        end = count
+        for part, first, stop in self._separated(texts, much):
+            done = self._run_front(part, workspace, end, own[first:stop], replace)
+            if not isinstance(done, int):
+                return done._replace(fragment=done.fragment + first)
+            end = done
+            workspace.discard_prefix(end - 1)
+        if last is not None:
+            ends[:fragments] = np.where(last > 0, np.append(own, count)[last - 1], count)
+        return end
+
+    def _separated(self, texts: FragmentTexts, much: int) -> Iterator[tuple[FragmentTexts, int, int]]:
+        """(some texts, from which to which of all): all at once; if they have more than `much` bytes, a long one by
+        parts that are cut apart (`split_points`), which are the texts in its place."""
+        sizes = np.where(texts.tokens < 0, texts.stops - texts.starts, 0)
+        if sizes.max(initial=0) < split_points.LONG_TEXT or sizes.sum() <= much or self._separators is None:
+            yield texts, 0, texts.number
+            return
+        docs, at = Documents(texts.data, texts.starts, texts.stops, texts.kept), 0
+        for k in [*np.flatnonzero(sizes >= split_points.LONG_TEXT).tolist(), texts.number]:
+            if at < k:
+                yield texts.some(slice(at, k)), at, k
+            if k < texts.number:
+                for start, stop in split_points.split_at_points(
+                    self._separators, docs, int(texts.starts[k]), int(texts.stops[k])
+                ):
+                    its = frozen([start], np.int64), frozen([stop], np.int64), frozen(texts.tokens[k : k + 1], np.int32)
+                    yield FragmentTexts(texts.data, *its, texts.kept), k, k + 1
+            at = k + 1
+
+    def _run_front(
+        self, texts: FragmentTexts, workspace: Workspace, count: int, ends: NDArray[np.int64], replace: bool
+    ) -> int | Failure:
+        """The ids of texts that are normalized after the first `count`; how many there are now."""
+        for step in self.steps.front:
+            texts = _done(step, workspace, texts)
+        made, number = Documents(texts.data, texts.starts, texts.stops, texts.kept), texts.number
+        done = super()._run(
+            workspace, made, texts.starts, texts.stops, texts.tokens, number, count, ends, replace
+        )  # fmt: skip
+        if isinstance(done, int) and self._unused is not None:
+            done = windowed_merging.unused_taken_apart(self._unused, workspace, ends, number, count, done)
+        if isinstance(done, int) and self._unknown is not None:
+            done = int(workspace.run(join_unknown, workspace.ids, ends, number, count, self._unknown))
+        return done
+
+    @once
+    def _separators(self) -> split_points.SplitPoints | None:
+        """Where parts of normalized text have the ids that they have in it."""
+        return (
+            split_points.split_points(self.pipeline.split) if isinstance(self.prepared, WordBitmap | WordPlan) else None
+        )
+
+    def _kernel(self, workspace: Workspace, *args: Any) -> int:
+        args = self._marked(args[0], args[2].size // MARKS), *args[1:]
+        return super()._kernel(workspace, *args)
+
+
+def _groups(sizes: NDArray[np.int64], first: int, last: int, few: bool) -> list[tuple[int, int]]:
+    """(from, to) of fragments first .. last - 1: all at once, or `few`: hardly more bytes than a long one has."""
+    if first == last or not few:
+        return [(first, last)]
+    groups = np.cumsum(sizes[first:last]) // windowed_merging.LONG_CUT_TEXT
+    edges = (np.flatnonzero(np.diff(groups)) + first + 1).tolist()
+    return [*pairwise([first, *edges, last])]
+
+
+def _done(step: Step, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+    """What a step makes of texts. Nothing but that stays of long ones: neither scratch nor what they were before."""
+    made = step(workspace, texts)
+    workspace.grown(made)
+    if made.data.size > MUCH_TEXT:
+        workspace.forget()
+    return made
+
+
+def _run_nothing(*_: Any) -> None:
+    """No fragment is rewritten: they are prepared (see `_run_prepared`)."""

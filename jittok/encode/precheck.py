@@ -1,0 +1,163 @@
+"""Kernels that run before a model's for one short text: one looks whether its fragments may be encoded as they
+are, another writes what becomes of a text that changes. See `short_text`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jittok._jit import frozen
+from jittok._raw.encode_builtin import address_of
+from jittok.encode.whole_documents import can_wait
+from jittok.fragments import PAD
+from jittok.normalize.nfc import GROWTH, NO_MAP, find_changed, make_nfc_work, normalize_changed
+from jittok.normalize.nfc_fragments import Nfc
+from jittok.structures.utf8_check import VALID, first_malformed
+
+if TYPE_CHECKING:
+    from jittok.encode.workspace import Workspace
+
+LONGEST_WITH_GIL = 1 << 12
+"""Texts of up to so many bytes are encoded without letting go of Python's lock, which takes longer than they do."""
+LOOK_NUMBER = 5
+"""The argument of both kernels that look which is the number of fragments."""
+CHANGE_DATA, CHANGE_NUMBER = 2, 6
+"""Arguments of `normalize_changed`."""
+MODEL_DATA, MODEL_LAST = 2, 7
+"""Arguments of `encode_fragments`."""
+HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+"""A kernel's machine code that is called with Python's lock held."""
+
+
+class PreCheckTables(NamedTuple):
+    """How fragments are looked at. NFC: what it changes is written again. Else: whether they are UTF-8."""
+
+    nfc: Nfc | None
+    strict: bool  # of NFC: whether what is invalid UTF-8 is refused
+
+    @property
+    def kernel(self) -> Any:
+        """What looks."""
+        return first_malformed if self.nfc is None else find_changed
+
+    @property
+    def unchanged(self) -> int:
+        """What it gives where nothing changes and, if that is asked for, all is UTF-8."""
+        return VALID if self.nfc is None else 0
+
+    def may_begin(self) -> bool:
+        """Whether its kernel is ready. It is made so unless it would have to be compiled for few texts."""
+        kernel = self.kernel
+        if kernel.entry is None and not can_wait(kernel):
+            kernel.ready()
+        return kernel.entry is not None
+
+
+class PreCheckCall:
+    """Machine code and the words that it is called with."""
+
+    __slots__ = ("_call", "address", "at", "entry", "holding", "number_at", "words")
+
+    def __init__(self, kernel: Any, call: Any, data: int, number: int) -> None:
+        """data, number: the arguments that are the text and how many fragments it has."""
+        self._call, self.words, self.at, self.number_at = call, call.words, call.slots[data], call.slots[number]
+        self.entry, self.address = kernel.entry, call.words.buffer_info()[0]
+        self.holding = HOLDING(ctypes.cast(kernel.entry, ctypes.c_void_p).value or 0)
+
+    def run(self, address: int, size: int, number: int) -> int:
+        """What the kernel gives for the text at an address, without letting go of Python's lock if it is short."""
+        words, at = self.words, self.at
+        words[at], words[at + 1], words[self.number_at] = address, size, number
+        return self.holding(self.address) if size <= LONGEST_WITH_GIL else self.entry(self.address)  # type: ignore[no-any-return]
+
+    def run_again(self, number: int) -> int:
+        """The same for the text that it was laid out with."""
+        self.words[self.number_at] = number
+        return self.holding(self.address)  # type: ignore[no-any-return]
+
+
+class PreCheck:
+    """The calls of a frame before its model: the one that looks, and perhaps those for a text that changes.
+
+    A text changes as a whole if it is one fragment, with ids around it at most. Then `find_changed` gives its size.
+    """
+
+    __slots__ = ("_lacks", "_look", "_places", "_stop", "change", "changed", "stop_at", "unchanged")
+
+    def __init__(
+        self, look: PreCheckTables, workspace: Workspace, text: Any, fragments: tuple[Any, ...], model: Any,
+        arrays: Any, around: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """fragments: starts, stops and tokens of the text; model: the kernel that encodes, with its `arrays`."""
+        self.unchanged, tables = look.unchanged, look.nfc
+        capacity = fragments[0].size
+        self._lacks, self.change, self.stop_at = None, None, 0
+        if tables is None:
+            self._look = PreCheckCall(first_malformed, first_malformed.call(text, *fragments, 0, 0), 0, LOOK_NUMBER)
+            return
+        positions = np.zeros(capacity, np.int64)
+        call = find_changed.call(tables, text, *fragments, 0, int(look.strict), positions)
+        self._look = PreCheckCall(find_changed, call, 1, LOOK_NUMBER)
+        if not normalize_changed.at_hand():
+            self._lacks = normalize_changed
+            return
+        out, made = np.zeros(GROWTH * LONGEST_WITH_GIL + PAD, np.uint8), np.zeros(2 * capacity, np.int64)
+        maps = np.empty(NO_MAP, np.int64), np.empty(NO_MAP, np.int64)
+        changing = normalize_changed.call(
+            tables,
+            make_nfc_work(LONGEST_WITH_GIL),
+            text,
+            *fragments[:2],
+            frozen(positions, np.int64),
+            0,
+            out,
+            *maps,
+            made,
+        )
+        self.change = PreCheckCall(normalize_changed, changing, CHANGE_DATA, CHANGE_NUMBER)
+        starts, stops = np.zeros(sum(around) + 1, np.int64), np.zeros(sum(around) + 1, np.int64)
+        encoding = model.call(
+            arrays, workspace.scratch, frozen(out, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64),
+            fragments[2], 0, 1, 0, workspace.ids, workspace.ends, workspace.report,
+        )  # fmt: skip
+        self.changed = PreCheckCall(model, encoding, MODEL_DATA, MODEL_LAST)
+        its = stops[around[0] : around[0] + 1]
+        self._stop, self.stop_at = memoryview(its), its.ctypes.data  # type: ignore[arg-type]
+
+    def fits(self) -> bool:
+        """Whether nothing that was not there has come."""
+        return self._lacks is None or self._lacks.entry is None
+
+    def encode(self, address: int, size: int, number: int) -> int | None:
+        """None if the model may encode the text at an address; else the number of its ids, or less than 0 where that
+        does not go at once."""
+        seen = self._look.run(address, size, number)
+        if seen == self.unchanged:
+            return None
+        if self.change is None or seen != size or size > LONGEST_WITH_GIL:
+            return -1
+        self._stop[0] = self.change.run(address, size, number)
+        return self.changed.run_again(number)
+
+    def words(self) -> dict[str, int]:
+        """The same as words of a builtin."""
+        look = self._look
+        words = {
+            "unchanged": self.unchanged, "look": address_of(look.holding), "look_frame": look.address,
+            "look_text": look.address + 8 * look.at, "look_fragments": look.address + 8 * look.number_at,
+        }  # fmt: skip
+        if self.change is not None:
+            change, changed = self.change, self.changed
+            words |= {
+                "change": address_of(change.holding), "change_frame": change.address,
+                "change_text": change.address + 8 * change.at,
+                "change_fragments": change.address + 8 * change.number_at,
+            }  # fmt: skip
+            words |= {
+                "changed_stop": self.stop_at, "changed_frame": changed.address,
+                "changed_fragments": changed.address + 8 * changed.number_at,
+            }  # fmt: skip
+        return words

@@ -1,0 +1,123 @@
+"""Short first texts, encoded by the plain reference as long as kernels are not compiled.
+
+Compiling takes seconds, and the reference a millisecond for a line of text. So whoever encodes a few texts where no
+machine code is shipped or kept does not wait for the compiler: neither for the kernels that encode, nor for those that
+make their tables. The first longer text or batch, or `WORTH_COMPILING` bytes of short ones, compile.
+`JITTOK_COMPILE_FIRST=1`: the first text does, whatever its size.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import CHECKED, at_hand_only, has_compiler
+from jittok._jit.gc_pause import gc_paused
+from jittok.errors import JittokError
+from jittok.inputs import Documents, to_bytes
+from jittok.models.vocab_types import around, kind_of
+from jittok.pipeline import Pipeline
+from jittok.vocab import NO_TOKEN, Vocab
+
+COMPILE_FIRST = os.environ.get("JITTOK_COMPILE_FIRST", "0") not in ("", "0")
+"""Whether no text is left to the reference."""
+LONGEST_TEXT = 1 << 13
+"""Bytes of the longest text, or batch of texts, that the reference encodes: about the tenth of a second."""
+WORTH_COMPILING = 1 << 16
+"""Bytes of such texts in a process: about a second, a tenth of what compiling takes."""
+COST_PER_TEXT = 64
+"""What a text counts for, beside its bytes."""
+
+_spent = 0
+
+
+def is_cheap(size: int) -> bool:
+    """Whether text that counts for `size` bytes may do without a kernel that would have to be compiled."""
+    return (
+        not (COMPILE_FIRST or CHECKED or size > LONGEST_TEXT + COST_PER_TEXT or _spent >= WORTH_COMPILING)
+        and has_compiler()
+    )
+
+
+def charge(size: int) -> None:
+    """So much was done without a kernel. Threads may miss each other's sums: they are a guess."""
+    global _spent  # noqa: PLW0603
+    _spent += size
+
+
+def may_compile_later(vocab: Vocab | Pipeline) -> None:
+    """Raise what compiling the tables of a vocabulary would raise, MalformedVocab, without compiling them."""
+    from jittok.normalize.xcda import read_charsmap
+
+    for step in vocab.pipeline.normalize if isinstance(vocab, Vocab) else vocab.normalize:
+        charsmap = getattr(step, "charsmap", None)
+        if charsmap is not None:
+            with at_hand_only():
+                read_charsmap(charsmap, vocab.source)
+
+
+def encode_batch_in_python(
+    vocab: Vocab | Pipeline, texts: list[bytes], add_special: bool, parse_special: bool, *, replace: bool
+) -> list[NDArray[np.int32]] | None:
+    """The ids of short texts. None where kernels are to encode them: there is too much text, or a kernel has to say
+    what is wrong with it."""
+    size = sum(map(len, texts)) + COST_PER_TEXT * len(texts)
+    if not is_cheap(size):
+        return None
+    charge(size)
+    try:
+        if isinstance(vocab, Pipeline):
+            from jittok.encode.reference_encoder import ReferenceEncoder
+
+            plain = ReferenceEncoder(vocab)
+            rule = plain.rule(add_special, parse_special, replace)
+            with gc_paused():  # the first text makes a million objects of a large vocabulary
+                return [plain.one(text, rule) for text in texts]
+        from jittok.reference.tokenize import tokenize
+
+        found = [tokenize(vocab, text, add_special=add_special, parse_special=parse_special) for text in texts]
+    except JittokError:
+        return None
+    return [np.array(ids, np.int32) for ids in found]
+
+
+def short_texts(texts: Any, replace: bool) -> list[bytes] | None:
+    """A few texts as bytes: of a list, a tuple or `Documents`. None for anything else, and for much text."""
+    if isinstance(texts, Documents):
+        if not is_cheap(int((texts.stops - texts.starts).sum()) + COST_PER_TEXT * texts.starts.size):
+            return None
+        return [texts.between(*each) for each in zip(texts.starts.tolist(), texts.stops.tolist(), strict=True)]
+    if type(texts) not in (list, tuple) or not all(type(text) in (str, bytes) for text in texts):
+        return None
+    if not is_cheap(sum(map(len, texts)) + COST_PER_TEXT * len(texts)):
+        return None
+    try:
+        return [to_bytes(text, replace) for text in texts]
+    except JittokError:
+        return None
+
+
+def around_rows(vocab: Vocab | Pipeline, add_special: bool) -> tuple[int, int]:
+    """How many ids are around each text."""
+    if isinstance(vocab, Pipeline):
+        from jittok.encode.reference_encoder import ReferenceEncoder
+
+        return ReferenceEncoder(vocab).rule(add_special, False, False).around
+    before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+    return int(before >= 0), int(after >= 0)
+
+
+def newline_meanwhile(vocab: Vocab) -> int:
+    """The id of a newline, NO_TOKEN if there is none."""
+    from jittok.reference.tokenize import newline_id
+
+    charge(COST_PER_TEXT)
+    return newline_id(vocab)
+
+
+def newline_of(vocab: Vocab, encoder: Any) -> int:
+    """The same by the kernel."""
+    return kind_of(vocab).newline_id(vocab, encoder)

@@ -1,0 +1,229 @@
+"""The general path: a `Pipeline` that no kernel covers is run by its plain reference, exactly and slowly.
+
+`ReferenceEncoder` has the protocol of `Encoder`, so that batches, corpora and threads know no difference; a document is
+one fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.encode.workspace import Workspace
+from jittok.errors import EncodingFailed
+from jittok.inputs import Documents
+from jittok.pipeline.models import Pieces
+from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
+from jittok.pipeline.steps import Compose, Map, Normalizer, Pattern, Replace, Splitter
+from jittok.unicode.libraries import mapping, normal_form
+
+if TYPE_CHECKING:
+    from jittok.reference.pipeline import Runner
+    from jittok.reference.pipeline.normalize import Piece
+
+GENERAL_ARRAYS = ("general path",)
+"""What is kept in place of arrays."""
+PREFIX_CHARACTERS = 64
+"""Characters of a text that tell how it begins when it is normalized, where no pattern needs more."""
+_LOCAL_PATTERNS = (Pattern(" {2,}"), Pattern(r"\s+"), Pattern(r"\s{2,}"))
+"""Patterns whose matches at the start of a text begin as those of a part of it."""
+PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "prepared")
+"""What is kept of an encoder: arguments of `PipelineEncoder`."""
+
+
+class ReferenceEncodeOptions(NamedTuple):
+    """How documents are encoded."""
+
+    add_special: bool
+    parse_special: bool
+    replace: bool
+    around: tuple[int, int]  # how many ids are before each document, and after it
+
+
+class ReferenceEncoder:
+    """A Pipeline that encodes without kernels. Safe to share between threads."""
+
+    arrays = None
+    ids_per_byte = 0.4
+    in_python = True
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.vocab = pipeline
+
+    def rule(self, add_special: bool, parse_special: bool, replace: bool) -> ReferenceEncodeOptions:
+        """The rule of one call."""
+        single = self.vocab.single if add_special else (FIRST_TEXT,)
+        at = single.index(FIRST_TEXT)
+        around = at, len(single) - at - 1
+        return ReferenceEncodeOptions(bool(add_special), bool(parse_special), bool(replace), around)
+
+    def compiled(self) -> dict[str, Any]:
+        """Nothing is compiled; that is kept too."""
+        return dict.fromkeys(PARTS, GENERAL_ARRAYS)
+
+    def can_split_at_spaces(self, _size: int) -> bool:
+        """No text is cut between words."""
+        return False
+
+    def try_short_text(self, _text: object, _rule: ReferenceEncodeOptions) -> None:
+        """No text goes at once: see `one`."""
+
+    def one(self, text: bytes, rule: ReferenceEncodeOptions) -> NDArray[np.int32]:
+        """int32[n]: the ids of one text. Raises EncodingFailed."""
+        return self._ids(text, rule, 0)
+
+    def pair(self, first: bytes, second: bytes, rule: ReferenceEncodeOptions) -> NDArray[np.int32]:
+        """int32[n]: the ids of two texts as the file's template joins them."""
+        run = _runner(self.vocab)
+        parts = [
+            run.encode(as_text(text, rule.replace, k), rule.parse_special) for k, text in enumerate((first, second))
+        ]
+        return np.array(run.around(parts[0], parts[1], rule.add_special), np.int32)
+
+    def _ids(self, text: bytes, rule: ReferenceEncodeOptions, document: int) -> NDArray[np.int32]:
+        run = _runner(self.vocab)
+        try:
+            ids = run.ids(as_text(text, rule.replace, document), rule.parse_special)
+        except EncodingFailed as error:
+            raise EncodingFailed(document, error.offset, error.found, error.expected) from None
+        found = np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32)
+        if not any(rule.around):
+            return found
+        single, before = self.vocab.single, rule.around[0]
+        return np.concatenate([single[:before], found, single[before + 1 :]], dtype=np.int32, casting="unsafe")
+
+    def acquire(self) -> Workspace:
+        """A new workspace."""
+        return Workspace()
+
+    def release(self, workspace: Workspace) -> None:
+        """Nothing is kept."""
+
+    def workspace(self) -> AbstractContextManager[Workspace]:
+        """A new workspace for a time."""
+        return nullcontext(Workspace())
+
+    def tidy(self, workspace: Workspace, longest: int) -> None:
+        """There is no scratch."""
+
+    def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, _rule: ReferenceEncodeOptions) -> int:
+        """A fragment for each document; how many."""
+        count = last - first
+        if workspace.document_ends.size < count:
+            workspace.grow_ends(count)
+        if workspace.starts.size < count:
+            workspace.grow_fragments(count)
+        workspace.document_ends[:count] = np.arange(1, count + 1)
+        workspace.starts[:count], workspace.stops[:count] = docs.starts[first:last], docs.stops[first:last]
+        return count
+
+    def encode(
+        self, workspace: Workspace, docs: Documents, first: int, last: int, _fragments: int,
+        rule: ReferenceEncodeOptions, base: int, at: int = 0,
+    ) -> int:  # fmt: skip
+        """The ids of documents first .. last - 1 to the workspace, after its first `at`; how many now."""
+        for k in range(first, last):
+            text = docs.between(int(docs.starts[k]), int(docs.stops[k]))
+            ids = self._ids(text, rule, base + k)
+            if workspace.ids.size < at + len(ids):
+                workspace.grow_ids(2 * (at + len(ids)), at)
+            workspace.ids[at : at + len(ids)] = ids
+            at += len(ids)
+            workspace.ends[k - first] = at
+        return at
+
+
+def _runner(pipeline: Pipeline) -> Runner:
+    """The plain reference of a Pipeline."""
+    from jittok.reference.pipeline import runner  # few texts need it
+
+    return runner(pipeline)
+
+
+def as_text(raw: bytes, replace: bool, document: int = 0) -> str:
+    """The text of bytes, which must be UTF-8: U+FFFD for what is not, or EncodingFailed."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        if replace:
+            return raw.decode("utf-8", "replace")
+        expected = "UTF-8 (errors='replace' makes it U+FFFD)"
+        raise EncodingFailed(document, error.start, raw[error.start : error.start + 4], expected) from None
+
+
+def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
+    """Names of the steps of a Pipeline; on the general path none of them has a kernel."""
+    names = [type(step).__name__ for step in (*pipeline.normalize, *pipeline.split)]
+    model = pipeline.model
+    own = f"{type(model).__name__}({model.kind})" if isinstance(model, Pieces) else type(model).__name__
+    return (*dict.fromkeys(names), own)
+
+
+def normalized(pipeline: Pipeline, text: bytes) -> bytes:
+    """A text after all normalizers: maps and normal forms by Python's own means, others by the plain reference."""
+    whole = text.decode()
+    if all(isinstance(step, Map | Compose) for step in pipeline.normalize):
+        for step in pipeline.normalize:
+            whole = whole.translate(mapping(step.name)) if isinstance(step, Map) else whole
+            whole = normal_form(step.form, whole) if isinstance(step, Compose) else whole
+        return whole.encode()
+    return _runner(pipeline).normalized(whole).encode()
+
+
+def by_reference(step: Normalizer) -> Callable[[str], str]:
+    """What one normalizer makes of a text, by the plain reference. That is made once, for the first text: of a
+    character map it has tables."""
+
+    @cache
+    def reference() -> Callable[[Piece], Piece]:
+        from jittok.reference.pipeline.normalize import normalizer  # few texts need it
+
+        return normalizer(step)
+
+    def run(text: str) -> str:
+        from jittok.reference.pipeline.normalize import Piece
+
+        return reference()(Piece(text, None)).text
+
+    return run
+
+
+def begins_at_start(pipeline: Pipeline, text: str) -> bool:
+    """Whether the first character of a normalized text comes of the first one of the text, as the library counts."""
+    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
+
+    patterns = [step.pattern for step in pipeline.normalize if isinstance(step, Replace)]
+    known = all(
+        (pattern.literal and len(pattern.text) < PREFIX_CHARACTERS) or pattern in _LOCAL_PATTERNS
+        for pattern in patterns
+    )
+    size = PREFIX_CHARACTERS if known else len(text)
+    while True:
+        piece = Piece(text[:size], [*range(min(size, len(text)))])
+        for step in pipeline.normalize:
+            piece = normalizer(step)(piece)
+        if piece.text or size >= len(text):
+            return bool(piece.positions) and (piece.positions or [])[0] == 0
+        size *= 8
+
+
+def cut_words(stages: tuple[Splitter, ...], text: str) -> Iterator[str]:
+    """The words of a text by stages of a splitter that ask for no places, by the plain reference, one at a time."""
+    from jittok.reference.pipeline.normalize import Piece  # few texts need it
+    from jittok.reference.pipeline.split import splitter
+
+    words: Iterable[Piece] = [Piece(text, None)]
+    for run in map(splitter, stages):
+        words = chain.from_iterable(map(run, words))
+    return (word.text for word in words)
+
+
+def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
+    """The ids of a text in which no added token is searched for, by the plain reference."""
+    return _runner(pipeline).fragment(text.decode())

@@ -1,0 +1,83 @@
+"""Long texts of a file that are normalized, as shorter ones: cut where its splitter cuts whatever else the text holds.
+
+That is between two characters where the first stage ends a match with the one, and begins again with the other, in
+every state that it may be in, just as if the text ended between them. Later stages see what the first has cut, so
+nothing goes across. What stages write before words they write before each, but not a stage that is first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.inputs import Documents
+from jittok.pipeline.patterns import PatternError
+from jittok.pipeline.steps import Cut, CutClass, Splitter
+from jittok.pretokenize.automaton import DEAD, START
+from jittok.pretokenize.lookaround_dfa import Machine
+from jittok.pretokenize.splitters.word_bitmap import INVERTS, ISOLATES, REMOVES
+from jittok.pretokenize.stage_chain import compile_stage
+
+MOST_GROWTH = 2
+"""Texts of more than so many times the bytes that they had are done in parts:"""
+LONG_TEXT = 1 << 20
+"""those of so many bytes,"""
+PART_BYTES = 1 << 18
+"""in parts of so many, or a little more,"""
+SEARCH_BYTES = 1 << 12
+"""of which so many are looked through at once for a place to cut."""
+
+
+class SplitPoints(NamedTuple):
+    """Where a splitter always cuts."""
+
+    starts: NDArray[np.integer]  # [runs] first code point of each run of characters
+    classes: NDArray[np.integer]  # [runs] its class
+    between: NDArray[np.bool_]  # [classes, classes] whether there is a cut between them
+
+
+def split_points(split: tuple[Splitter, ...]) -> SplitPoints | None:
+    """Where a splitter cuts for sure; None for one of which that is not known, or nowhere."""
+    if not split or not isinstance(split[0], Cut | CutClass):
+        return None
+    try:
+        found = compile_stage(split[0], True)
+    except (ValueError, PatternError):
+        return None
+    if found is None or found.behaves not in (ISOLATES, REMOVES, REMOVES + INVERTS):
+        return None
+    if isinstance(found.automaton, Machine):
+        return None  # what is far away may decide
+    automaton = found.automaton
+    rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
+    ends = rows == DEAD << 1 | 1
+    count, states = automaton.width - 1, np.delete(rows, DEAD, 0)
+    between = np.zeros((count, count), np.bool_)
+    for c in range(count):
+        after = np.unique(states[:, c] >> 1)
+        after = after[after != DEAD]
+        if rows[START, c] >> 1 != DEAD and ends[after, -1].all():
+            between[c] = ends[after, :-1].all(0)
+    return SplitPoints(automaton.starts, automaton.classes, between) if between.any() else None
+
+
+def split_at_points(table: SplitPoints, docs: Documents, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """(start, stop) of the parts of the text from `start` to `stop`, which is UTF-8, in order."""
+    at = start + PART_BYTES
+    while at + PART_BYTES < stop:
+        raw = docs.between(at, min(at + SEARCH_BYTES, stop))
+        text = raw.decode("utf-8", "ignore")  # characters that are cut in two are not looked at
+        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        kinds = table.classes[np.searchsorted(table.starts, codes, "right") - 1]
+        cuts = np.flatnonzero(table.between[kinds[:-1], kinds[1:]])
+        if cuts.size == 0:
+            at += SEARCH_BYTES
+            continue
+        inside = next(k for k, byte in enumerate(raw) if byte & 0xC0 != 0x80)
+        at += inside + len(text[: int(cuts[0]) + 1].encode())
+        yield start, at
+        start, at = at, at + PART_BYTES
+    yield start, stop

@@ -1,0 +1,67 @@
+"""Parts of one step of Unigram's normalization, over windows: encoding a span and finding its bytes both take them.
+
+They read without a check. `charsmap_keys` has walked the map as a whole, so no link of it leads outside, and it has a
+root. A map that it refuses is walked by `xcda.longest_key`, which checks each link.
+"""
+
+from __future__ import annotations
+
+from jittok._jit import helper
+from jittok._raw import Window, get_i32, get_u8, get_u32
+from jittok.normalize.xcda import CHECK, ENDS, VALUE, base_of
+from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
+from jittok.structures.double_array import VALUE as PIECE
+from jittok.structures.long_keys import LONG, NONE, AheadWindow, LongWindow, long_at, long_value
+
+
+@helper
+def user_path(user: Window, text: Window, start: int, stop: int) -> tuple[int, int]:
+    """(how far the text goes along the texts of user-defined tokens, whether or not one of them ends there; where the
+    longest of them that is there ends, or `start`)."""
+    node, i, found = ROOT, start, start
+    while i < stop:
+        position = get_i32(user, UNIT * node + BASE) ^ get_u8(text, i)
+        if get_i32(user, UNIT * position + PARENT) != node:
+            break
+        node = position
+        i += 1
+        if get_i32(user, UNIT * node + PIECE) != NO_VALUE:
+            found = i
+    return i, found
+
+
+@helper
+def user_end(user: Window, long: LongWindow, ahead: AheadWindow, text: Window, start: int, stop: int) -> int:
+    """Where the longest text of a user-defined token at `start` ends, or `start`. Walks end after LONG bytes where a
+    text is longer than that; ahead: see `long_at`, of text[:stop]."""
+    if long.count == 0:
+        return user_path(user, text, start, stop)[1]
+    reached, end = user_path(user, text, start, min(stop, start + LONG))
+    if reached == start + LONG:
+        node = long_at(long, ahead, text, start, stop)
+        if node != NONE:
+            end = start + long_value(long, node)[1]
+    return end
+
+
+@helper
+def longest_known_key(units: Window, size: int, root: int, text: Window, start: int, stop: int) -> tuple[int, int]:
+    """(bytes of the longest key at `start` or 0, place of its replacement). size: units of the map, 0 for none; root:
+    see `xcda.root_base`."""
+    length, value = 0, 0
+    if size == 0:
+        return length, value
+    i, node = start, root
+    while i < stop:
+        byte = get_u8(text, i)
+        if byte == 0:
+            break
+        node ^= byte
+        unit = get_u32(units, node)
+        if unit & CHECK != byte:
+            break
+        node ^= base_of(unit)
+        i += 1
+        if unit & ENDS:
+            length, value = i - start, get_u32(units, node) & VALUE
+    return length, value

@@ -1,0 +1,109 @@
+"""Normal forms that take characters apart, and maps of characters, as one table: each character alone, and then the
+order of marks.
+
+A text in which a mark with a lower class is after one with a higher class must be put in order: `find_disorder`
+tells which texts these are. Marks that a later map removes are in no order.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import I32, I64, U8, U16, OutI64, as_int64, frozen, kernel
+from jittok._raw import get_i32, get_u8, get_u16, trailing_zeros, utf8_masks, window
+from jittok.normalize.char_replacements import CharReplacements, char_replacements
+from jittok.pipeline.steps import Compose, Map
+from jittok.pretokenize.classes import PAGE_BITS, UNICODE_SIZE, shared_rows
+from jittok.structures.utf8 import decode
+from jittok.unicode.libraries import Form, mapping, member_flags, normal_form
+from jittok.unicode.nfc import class_table
+
+BORDER = "\ua1cc"
+"""A character that no step changes, and that nothing becomes."""
+SEARCH_BYTES, BLOCK = 256, 64
+NONE = np.uint64(0)
+
+
+class Decomposition(NamedTuple):
+    """What becomes of every character."""
+
+    images: CharReplacements
+    pages: U16  # [8704] two-stage table: class of the first character of its image | of the last << 8
+    classes: I32
+    skips: int  # 1 where no ASCII character vanishes
+
+
+@cache
+def unstable(form: Form) -> NDArray[np.bool_]:
+    """bool[0x110000]: characters of stretches that a normal form changes. What it changes is in no text of that form,
+    so a stretch that stays as it is has none."""
+    found = np.zeros(UNICODE_SIZE, np.bool_)
+    for first in (*range(0, 0xD800, SEARCH_BYTES), *range(0xE000, UNICODE_SIZE, SEARCH_BYTES)):
+        text = "".join(map(chr, range(first, first + SEARCH_BYTES)))
+        found[first : first + SEARCH_BYTES] = normal_form(form, text) != text
+    return found
+
+
+@lru_cache(maxsize=8)
+def decomposition(steps: tuple[Map | Compose, ...]) -> Decomposition:
+    """The table of maps and of one normal form; that of NFC and NFKC is right for texts that are composed after it."""
+    seen = np.zeros(UNICODE_SIZE, np.bool_)
+    for step in steps:
+        if isinstance(step, Compose):
+            seen |= unstable(step.form)
+        else:
+            seen[[*mapping(step.name)]] = True
+    seen[0xD800:0xE000] = False
+    points = np.flatnonzero(seen)
+    text = BORDER.join(map(chr, points.tolist()))
+    for step in steps:
+        text = normal_form(step.form, text) if isinstance(step, Compose) else text.translate(mapping(step.name))
+    images = dict(zip(points.tolist(), text.split(BORDER), strict=True)) if points.size else {}
+    known = class_table().astype(np.int32)
+    known[member_flags("newer")] = 0
+    ends = known | known << 8
+    for c, image in images.items():
+        ends[c] = known[ord(image[0])] | known[ord(image[-1])] << 8 if image else PASSED
+    pages, classes = shared_rows(ends.reshape(-1, 1 << PAGE_BITS))
+    table = char_replacements({c: image for c, image in images.items() if image != chr(c)})
+    skips = int((ends[:128] != PASSED).all())
+    return Decomposition(table, frozen(pages, np.uint16), frozen(classes.reshape(-1), np.int32), skips)
+
+
+PASSED = -1
+"""In place of classes: the character vanishes, and what is around it stands side by side."""
+
+
+@kernel
+def find_disorder(table: Decomposition, data: U8, starts: I64, stops: I64, tokens: I32, count: int, odd: OutI64) -> int:
+    """odd[k] is 1 for each fragment of UTF-8 whose images hold marks that must change places, else 0; how many do.
+
+    starts, stops, odd: int64[count], tokens: int32[count] as `jittok.fragments` says
+    """
+    text, pages, classes, found = window(data), window(table.pages), window(table.classes), 0
+    for k in range(count):
+        i, stop, before = as_int64(starts[k]), as_int64(stops[k]), 0
+        odd[k] = 0
+        while tokens[k] < 0 and i < stop:
+            if table.skips != 0 and i + BLOCK <= stop:
+                _, first, _, _, _ = utf8_masks(text, i)
+                skip = BLOCK if first == NONE else trailing_zeros(first)
+                if skip > 0:
+                    i, before = i + skip, 0
+                    continue
+            c, size = as_int64(get_u8(text, i)), 1
+            if c >= 0x80:
+                c, size = decode(data, i, stop, 1)
+            i += size
+            both = get_i32(classes, get_u16(pages, c >> PAGE_BITS) << PAGE_BITS | c & (1 << PAGE_BITS) - 1)
+            if both >= 0:
+                if before > both & 0xFF > 0:
+                    odd[k] = 1
+                    found += 1
+                    break
+                before = both >> 8
+    return found

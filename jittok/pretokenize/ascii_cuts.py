@@ -1,0 +1,70 @@
+"""Where a text may be cut in two without changing its words: between which ASCII characters, whatever is around.
+
+A text is then read and split a piece at a time. Words are cut by a list of patterns, each of which cuts every piece
+that the ones before have left. Between x and y a text may be parted when some pattern surely cuts there, and when to
+this pattern and to all before it the text might as well end after x:
+
+    no match goes on       in every state that reading x may lead to, y ends the match, and the end of the text would
+                           have ended it in the same way (so `\\s+(?!\\S)` keeps white space and a letter together)
+    a cut is sure          a match begins at y, or x and y are on both sides of the border of a run
+
+An attempt to match that begins after x never sees x, so what is on the right is cut as if it was alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.pretokenize.automaton import DEAD, START
+from jittok.pretokenize.classes import distinct
+from jittok.pretokenize.cutter import certain_states
+from jittok.pretokenize.lookaround_dfa import Machine
+from jittok.pretokenize.splitter_tables import MEMBER, Stage, of_one_class
+from jittok.pretokenize.splitters.general import DIGIT_GROUPS, DIGIT_THREES, SINGLES
+
+ASCII = 128
+Pairs = NDArray[np.bool_]
+"""bool[ASCII, ASCII], by the character before and the one after."""
+
+
+def ascii_cuts(stages: Sequence[Stage]) -> Pairs:
+    """Pairs of ASCII characters between which texts may be parted."""
+    safe, alone = np.zeros((ASCII, ASCII), np.bool_), np.ones((ASCII, ASCII), np.bool_)
+    for kind, automaton, (starts, classes) in stages:
+        own = classes[np.searchsorted(starts, np.arange(ASCII), "right") - 1].astype(np.int64)
+        if automaton is None:
+            free, cut = _of_rule(kind, own == MEMBER), np.zeros((ASCII, ASCII), np.bool_)
+        elif isinstance(automaton, Machine):  # what is far away may decide
+            free = cut = np.zeros((ASCII, ASCII), np.bool_)
+        else:
+            free, cut = _of_automaton(automaton.transitions.reshape(-1, automaton.width), own)
+        alone &= free
+        safe |= alone & cut
+    return safe
+
+
+def _of_rule(kind: int, member: NDArray[np.bool_]) -> Pairs:
+    """Where a stage without an automaton sees no more of the text on the other side."""
+    if kind in (DIGIT_GROUPS, DIGIT_THREES):  # runs are counted
+        return ~(member[:, None] & member[None, :])
+    return np.repeat(~member[:, None], ASCII, axis=1)  # runs of spaces depend on what is after them
+
+
+def _of_automaton(rows: NDArray[np.uint16], own: NDArray[np.int64]) -> tuple[Pairs, Pairs]:
+    """(where no match continues, where there is a cut if so), by the classes `own` of ASCII characters."""
+    following, matched = rows >> 1, rows & 1 > 0
+    ended = (following[:, :-1] == DEAD) & (matched[:, :-1] == matched[:, -1:])
+    free = np.ones((ended.shape[1], ended.shape[1]), np.bool_)
+    for left in range(free.shape[0]):
+        reached = distinct(following[:, left])
+        free[left] = ended[reached[reached != DEAD]].all(axis=0)
+    begins = np.array(certain_states(rows))[following[START, :-1]]
+    cut = np.repeat(begins[None, :], free.shape[0], axis=0)
+    simple = of_one_class(rows)
+    if simple is not None:
+        kind, members = simple
+        cut |= members[:, None] | members[None, :] if kind == SINGLES else members[:, None] != members[None, :]
+    return free[np.ix_(own, own)], cut[np.ix_(own, own)]

@@ -1,0 +1,27 @@
+"""Where marked words begin (see `word_bitmap`), for kernels that encode them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import helper
+from jittok._raw import Window, bit_places, get_word
+
+ALL = ~np.uint64(0)
+
+
+@helper
+def split_at_bitmap(marks_at: int, text: Window, begin: int, end: int, _stop: int, positions: Window) -> int:
+    """Where words of text[begin:end] begin, counted from `begin`, to places; how many. text[marks_at:] has the marks.
+
+    places: int32[end - begin + 64] room
+    """
+    number, first, last = 0, begin >> 6, (end - 1) >> 6
+    for word in range(first, last + 1):
+        marks = get_word(text, marks_at + 8 * word)
+        if word == first:
+            marks &= ALL << np.uint64(begin & 63)
+        if word == last and end & 63 != 0:
+            marks &= ~(ALL << np.uint64(end & 63))
+        number = bit_places(positions, number, 64 * word - begin, marks)
+    return number

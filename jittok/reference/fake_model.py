@@ -1,0 +1,20 @@
+"""llama.cpp's type for its own tests ("test"): each five bytes are hashed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jittok.reference.mapped_text import Mapped, Token
+from jittok.vocab import Vocab
+
+CHUNK = 5
+
+
+def tokens(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:
+    """Tokens of the text between two special tokens."""
+    for at in range(0, len(fragment.text), CHUNK):
+        chunk = fragment.text[at : at + CHUNK]
+        value = 0
+        for byte in chunk:
+            value = value * 31 + byte  # five bytes stay far below 64 bits
+        yield fragment.token(value % len(vocab), at, at + len(chunk))

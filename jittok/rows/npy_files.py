@@ -1,0 +1,65 @@
+"""The folder that a saved TokenArray is, put in place whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import InWords, MalformedArray
+
+FILES = ("ids.npy", "offsets.npy")
+"""What a saved TokenArray consists of."""
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a directory holds a saved TokenArray and nothing else (an empty one counts)."""
+    return folder.is_dir() and {entry.name for entry in folder.iterdir()} in (set(), set(FILES))
+
+
+def check_free(given: str | os.PathLike[str], what: str) -> Path:
+    """The folder to write, after links. FileExistsError for anything but a free name or an earlier TokenArray."""
+    target = Path(os.path.realpath(given))
+    if target.exists() and not is_saved(target):
+        raise FileExistsError(f"{given}: found something else than {what}, expected a free name")
+    return target
+
+
+def check_files(folder: Path) -> None:
+    """ValueError where a device or a pipe, which may never end, has the name of a file."""
+    for name in FILES:
+        position = folder / name
+        if position.exists() and not position.is_file():
+            raise ValueError(f"{position}: found something that is no file, expected what was saved")
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """The array in a .npy file. MalformedArray for a file that is cut or no array; OSError."""
+    try:
+        with path.open("rb") as file:
+            read: Callable[..., NDArray[Any]] = np.lib.format.read_array
+            return read(file, allow_pickle=False)
+    except (ValueError, MemoryError) as error:  # MemoryError: of a size that the file only says
+        raise MalformedArray(str(path), InWords(str(error)), "a whole .npy file of numbers") from error
+
+
+def put_in_place(part: Path, target: Path) -> None:
+    """Rename a finished directory to its name. What was there goes only when the new one is in its place."""
+    import shutil
+
+    if not target.exists():
+        part.rename(target)
+        return
+    old = beside(target)
+    target.rename(old)
+    part.rename(target)
+    shutil.rmtree(old)
+
+
+def beside(target: Path) -> Path:
+    """A hidden name that no one has, in the same folder, so that a rename moves no data."""
+    return target.with_name(f".{target.name}.{os.urandom(6).hex()}")

@@ -1,0 +1,170 @@
+"""Words of documents, cut by the splitter of a pre type and counted: the kernels.
+
+A text goes through the splitter in chunks whose places stay in the first-level cache. A chunk ends where the last piece
+that began in it begins, and the next one starts there. The general splitter takes a text whole.
+
+A kernel answers after about STEP bytes, so that Python can look after signals: PAUSE, and `state` says where to
+continue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jittok._jit import I64, U8, OutI32, OutI64, helper, kernel
+from jittok._raw import Window, bit_places, get_i32, get_u64, put_i32, window
+from jittok.pretokenize.splitters.blocks import CharacterClasses, ClassWindow, open_classes
+from jittok.pretokenize.splitters.general import (
+    Splitter,
+    SplitterWindow,
+    SplitWindow,
+    SplitWork,
+    open_split,
+    open_splitter,
+    split_text,
+)
+from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
+from jittok.pretokenize.splitters.llama3 import split_llama3
+from jittok.train.table import BATCH, WordTable, count_batch, open_table
+
+CHUNK = 1 << 14
+STEP = 1 << 20
+"""Bytes after which a kernel answers: some 5 ms."""
+PAUSE, NEED_WORK = -10, -11
+AT_TEXT, AT_BYTE, AT_PIECE, CHUNK_SIZE, NEED = range(5)
+"""Places in the state: the text, where its chunk begins, the chunk's pieces that are counted, its length; and how many
+bytes there must be capacity for."""
+
+
+class CountFamily(NamedTuple):
+    """How words are cut; see `models.bpe.arrays`."""
+
+    classes: CharacterClasses
+    splitter: Splitter
+    digits_alone: int
+    group: int
+    cased: int
+    contractions: int
+
+
+class CountedTexts(NamedTuple):
+    """Texts to be counted: text k is data[starts[k]:stops[k]], with PAD readable bytes after."""
+
+    data: U8
+    starts: I64
+    stops: I64
+    weights: I64  # [texts], or [1] for all: what a word counts
+    documents: I64  # [texts] the document of each, from 1; empty: a word counts as often as it occurs
+
+
+class CutWork(NamedTuple):
+    """Scratch of one thread."""
+
+    split: SplitWork
+    positions: OutI32  # [bytes of a chunk + 64] where the pieces of a chunk begin
+    state: OutI64  # [5]
+    chunk: int  # bytes of a chunk; for the general splitter more than any text has
+
+
+class CutWindow(NamedTuple):
+    """What a splitter needs, as windows."""
+
+    classes: ClassWindow
+    splitter: SplitterWindow
+    split: SplitWindow
+    positions: Window
+
+
+def _make_count(split: Callable[..., Any]) -> Callable[..., Any]:
+    @helper
+    def count(family: CountFamily, texts: CountedTexts, work: CutWork, table: WordTable) -> int:
+        text, words, state = window(texts.data), open_table(table), work.state
+        own = CutWindow(
+            open_classes(family.classes), open_splitter(family.splitter), open_split(work.split), window(work.positions)
+        )
+        done = 0
+        while state[AT_TEXT] < texts.starts.size:
+            k = state[AT_TEXT]
+            begin, stop, size = max(state[AT_BYTE], texts.starts[k]), texts.stops[k], state[CHUNK_SIZE]
+            weight = np.uint64(texts.weights[k if texts.weights.size > 1 else 0])
+            mark = np.uint64(texts.documents[k] if texts.documents.size > 0 else 0)
+            while begin < stop:
+                end = min(begin + size, stop)
+                if end - begin + 64 > work.positions.size:
+                    state[AT_BYTE], state[CHUNK_SIZE], state[NEED] = begin, size, end - begin
+                    return NEED_WORK
+                number = split(family, own, text, begin, end, stop)
+                if number < 0:
+                    return MALFORMED
+                cut = stop
+                if end < stop:
+                    number -= 1
+                    if number == 0:  # one piece fills the chunk: it needs a longer one
+                        size *= 2
+                        continue
+                    cut = begin + get_i32(own.positions, number)
+                put_i32(own.positions, number, cut - begin)
+                piece = state[AT_PIECE]
+                while piece < number:
+                    batch = min(BATCH, number - piece)
+                    code = count_batch(words, text, begin, own.positions, piece, batch, weight, mark)
+                    if code != 0:
+                        state[AT_BYTE], state[AT_PIECE], state[CHUNK_SIZE] = begin, piece, size
+                        state[NEED] = cut - begin
+                        return code
+                    piece += batch
+                done += cut - begin
+                begin, size = cut, work.chunk
+                state[AT_BYTE], state[AT_PIECE], state[CHUNK_SIZE] = begin, 0, size
+                if done > STEP:
+                    return PAUSE
+            state[AT_TEXT], state[AT_BYTE] = k + 1, 0
+        return 0
+
+    return count
+
+
+@helper
+def _split_gpt2(family: CountFamily, own: CutWindow, text: Window, begin: int, end: int, stop: int) -> int:
+    return split_gpt2(own.classes, text, begin, end, stop, own.positions, family.digits_alone)
+
+
+@helper
+def _split_llama3(family: CountFamily, own: CutWindow, text: Window, begin: int, end: int, stop: int) -> int:
+    return split_llama3(
+        own.classes, text, begin, end, stop, own.positions, family.group, family.cased, family.contractions
+    )
+
+
+@helper
+def _split_general(_family: CountFamily, own: CutWindow, text: Window, begin: int, _end: int, stop: int) -> int:
+    if split_text(own.splitter, text, begin, stop, own.split, False) < stop:
+        return MALFORMED
+    number = 0
+    for word in range((stop - begin) // 64 + 1):
+        number = bit_places(own.positions, number, word * 64, get_u64(own.split.cuts, word))
+    return number - 1  # the last one is the end
+
+
+_gpt2, _llama3, _general = (_make_count(split) for split in (_split_gpt2, _split_llama3, _split_general))
+
+
+@kernel
+def count_gpt2(family: CountFamily, texts: CountedTexts, work: CutWork, table: WordTable) -> int:
+    """Counts words from where the state says. 0, PAUSE, MALFORMED (this text), or what there is too little of."""
+    return _gpt2(family, texts, work, table)
+
+
+@kernel
+def count_llama3(family: CountFamily, texts: CountedTexts, work: CutWork, table: WordTable) -> int:
+    """The same for the Llama 3 family."""
+    return _llama3(family, texts, work, table)
+
+
+@kernel
+def count_general(family: CountFamily, texts: CountedTexts, work: CutWork, table: WordTable) -> int:
+    """The same for every other pre type; a chunk is a whole text."""
+    return _general(family, texts, work, table)
