@@ -35,7 +35,7 @@ DOCUMENTS = ["tests/test_docs.py", "tests/test_documents.py"]
 PLAIN = [
     *("-m", "not process and not slow"),
     *(f"tests/{name}" for name in ("raw", "structures", "normalize", "pretokenize", "models", "align", "special")),
-    *(f"tests/{name}" for name in ("decode", "merging", "piece_cache")),
+    *(f"tests/{name}" for name in ("decode", "merging", "pretoken_cache")),
 ]
 """Tests of kernels that also run without the compiler."""
 KERNELS = [
@@ -46,7 +46,7 @@ KERNELS = [
 """Those that also run with every index checked."""
 FROM_TEXT_TO_IDS = [
     *ROOMS,
-    *(f"tests/{name}" for name in ("raw", "structures", "merging", "special", "decode", "piece_cache", "pretokenize")),
+    *(f"tests/{name}" for name in ("raw", "structures", "merging", "special", "decode", "pretoken_cache", "pretokenize")),
     *(f"tests/{name}" for name in ("rows", "inputs", "encode", "unicode", "reference", "vocab")),
 ]
 SETTINGS = {"PYTHONUNBUFFERED": "1", "LANG": "de_DE.UTF-8", "LANGUAGE": "de", "COLUMNS": "40"}

@@ -51,7 +51,7 @@ class UgmArrays(NamedTuple):
     map_root: int  # base of the character map's root
     rules: SpanRules
     cut_limit: int  # longer fragments are not cut; negative: none is
-    first_span: int  # how the first span of a fragment is encoded, see piece_cache.run_loop
+    first_span: int  # how the first span of a fragment is encoded, see pretoken_cache.run_loop
     ids_per_byte: int  # the most ids of one byte of text
     shortest: int  # Vocab.shortest_utf8
     longest: int  # bytes of the longest token in the trie
