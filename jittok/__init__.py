@@ -45,7 +45,7 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
     from jittok.errors import UnsupportedMachine
 
     raise UnsupportedMachine(
-        "a free-threaded Python without its lock", "the lock, as jittok is not tested without it: set PYTHON_GIL=1"
+        "a free-threaded Python without the GIL", "the GIL (jittok is not tested without it): set PYTHON_GIL=1"
     )
 
 import jittok.locks  # noqa: E402, F401  a fork may come amid the first call of another thread

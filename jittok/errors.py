@@ -67,7 +67,7 @@ def check_local(out: str | os.PathLike[str], where: str) -> None:
     """CorpusError for an output that is no place of this machine, where a URL would become a folder of that name."""
     name = os.fsdecode(out)
     if "://" in name or re.match(r"(s3|gs|gcs|az|abfss?|hdfs|https?|hf):/", name):  # pathlib makes one stroke of two
-        raise CorpusError(where, name, "a place of this machine (write there and copy it to the store)")
+        raise CorpusError(where, name, "a local path (write there, then copy it to the store)")
 
 
 def missing(what: str, package: str, extra: str) -> ImportError:
@@ -177,7 +177,7 @@ class CompilerMissing(JittokError, ImportError):
 
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(
-            f"{what}: found no machine code ({reason}) and no Numba to compile it, expected one of them: "
+            f"{what}: found neither precompiled machine code ({reason}) nor Numba, expected one of them: "
             "pip install numba",
             name="numba",
         )
@@ -204,7 +204,7 @@ def check_machine(byteorder: str, maxsize: int) -> None:
     Tables hold words of 64 bits whose first byte is the least; elsewhere they would be read wrongly, without a word.
     """
     if byteorder != "little":
-        raise UnsupportedMachine(f"a {byteorder}-endian machine", "a little-endian one, as x86-64 and arm64 are")
+        raise UnsupportedMachine(f"a {byteorder}-endian machine", "a little-endian one, such as x86-64 or arm64")
     if maxsize < 1 << 62:
         bits = maxsize.bit_length() + 1
-        raise UnsupportedMachine(f"a Python of {bits} bits", "one of 64 bits: install the 64-bit build of Python")
+        raise UnsupportedMachine(f"a {bits}-bit Python", "a 64-bit build of Python")

@@ -43,8 +43,8 @@ def test_the_commands_for_a_corpus_work_as_the_readme_shows_them(tmp_path, monke
         shown.append(capfd.readouterr().out)
     assert "5,000" in shown[0]
     assert "5,000 documents" in shown[1]
-    assert "5,000 of them were there already" in shown[2]
-    assert "all is well" in shown[3]
+    assert "5,000 of them from an earlier run" in shown[2]
+    assert "no differences" in shown[3]
     first = jittok.bundled("gpt-2").encode("text 0 of many words")
     assert shown[4].strip() == f"{first} (8, 2048)"
 

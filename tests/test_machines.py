@@ -15,7 +15,7 @@ def test_machines_of_64_bits_with_the_least_byte_first_will_do():
 
 @pytest.mark.parametrize(
     ("byteorder", "maxsize", "found"),
-    [("big", (1 << 63) - 1, "a big-endian machine"), ("little", (1 << 31) - 1, "a Python of 32 bits")],
+    [("big", (1 << 63) - 1, "a big-endian machine"), ("little", (1 << 31) - 1, "a 32-bit Python")],
 )
 def test_other_machines_are_named(byteorder, maxsize, found):
     with pytest.raises(UnsupportedMachine, match=f"cannot run here: found {found}, expected") as caught:

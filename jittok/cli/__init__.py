@@ -50,14 +50,16 @@ def _name(text: str) -> str:
     """The name of a file, for argparse. An empty one, as of a variable of the shell that is not set, would stand for
     the folder where one is, or for no option at all."""
     if not text:
-        raise argparse.ArgumentTypeError("found an empty name, expected that of a file or folder")
+        raise argparse.ArgumentTypeError("found an empty name, expected a file or folder")
     return text
 
 
 def _output_name(text: str) -> str:
     """The same of an output, which would be a file that is called -."""
     if text == "-":
-        raise argparse.ArgumentTypeError("found '-', expected a name (/dev/stdout is standard output, ./- that name)")
+        raise argparse.ArgumentTypeError(
+            "found '-', expected a file name (/dev/stdout for standard output, ./- for a file named -)"
+        )
     return _name(text)
 
 
@@ -92,7 +94,7 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
     command, names = "", set[str]()
     try:
         if sys.stdout is None:
-            note("jittok: standard output is closed, where the answer would go (/dev/null takes what nobody reads)")
+            note("jittok: standard output is closed (redirect it to /dev/null to discard the output)")
             return 2
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text of its encoding
@@ -126,7 +128,7 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
         _flush_or_forget()
         if os.environ.get("JITTOK_TRACEBACK"):
             raise
-        note(f"jittok{command}: a bug (JITTOK_TRACEBACK=1 shows where): {one_line(error)}")
+        note(f"jittok{command}: internal error (JITTOK_TRACEBACK=1 prints the traceback): {one_line(error)}")
         return 2
     return status
 
@@ -182,9 +184,9 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
     if isinstance(error, OSError) and error.strerror:
         if error.errno in OF_WRITING:
             return f"standard output: {error.strerror}"  # an error of any other output names its file
-        return f"{error.strerror} (the system does not say for which file)"
+        return f"{error.strerror} (file unknown)"
     if isinstance(error, MemoryError):
-        return "found too little memory for this (fewer --threads need less)"
+        return "out of memory (fewer --threads need less)"
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
         return f"{error.name} is not installed: pip install '.[cli,corpus]' in a checkout of jittok"
     if isinstance(error, JittokError) and error.on_command_line is not None:

@@ -45,11 +45,11 @@ def run(options: argparse.Namespace) -> int:
     from jittok._jit.store import cache_dir
 
     if options.vocab and options.action != "warm":
-        raise ValueError(f"{options.action}: found --vocab, expected it with warm only")
+        raise ValueError(f"{options.action}: found --vocab, which only warm takes")
     if options.level and options.action != "warm":
-        raise ValueError(f"{options.action}: found --level, expected it with warm only")
+        raise ValueError(f"{options.action}: found --level, which only warm takes")
     if cache_dir() is None:
-        raise FileNotFoundError("no cache folder can be made or read; JITTOK_CACHE_DIR names one")
+        raise FileNotFoundError("found no usable cache folder, expected JITTOK_CACHE_DIR to name one")
     return {"list": _list, "clear": _clear, "warm": _warm}[options.action](options)
 
 
@@ -74,7 +74,7 @@ def _in_use() -> str:
     from jittok._jit import CHECKED, JIT, shipped
 
     if not JIT or CHECKED:
-        return "compiled here, with every index checked" if JIT else "none, Python in its place (NUMBA_DISABLE_JIT)"
+        return "compiled here, with bounds checks" if JIT else "none, plain Python instead (NUMBA_DISABLE_JIT)"
     kernels = shipped.manifest()["kernels"]
     reasons = {shipped.why_not(each["module"], each["name"]) for each in kernels.values()}
     used = shipped.library()

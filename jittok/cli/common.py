@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 STDIN = "-"
-VOCABS = "a GGUF file, another tokenizer file, a folder of one"
+VOCABS = "a tokenizer file, a folder with one,"
 """What --vocab reads."""
 
 
@@ -138,28 +138,28 @@ def check_outputs(
         check_local(given, "--out")
         path = Path(given)
         if is_stream(path) and folders:
-            raise ValueError(f"--out {path}: found a device, a pipe or an open file, expected the name of a folder")
+            raise ValueError(f"--out {path}: found a device, pipe or open file, expected a folder name")
         if is_stream(path):
             continue
         if os.path.realpath(path) in seen:
-            raise ValueError(f"--out {path}: found one name for two outputs, expected two")
+            raise ValueError(f"--out {path}: found the same name for two outputs, expected two names")
         seen.add(os.path.realpath(path))
         if path.exists() and (any(_holds(each, path) for each in sources) or any(_reads(each, path) for each in texts)):
-            raise ValueError(f"--out {path}: found a file that is read, expected another name")
+            raise ValueError(f"--out {path}: found an input file, expected another name")
         if not overwrite and os.path.lexists(path):
-            raise FileExistsError(f"{path}: found something of this name, expected a free name, or --overwrite")
+            raise FileExistsError(f"{path}: found an existing file or folder, expected a new name, or --overwrite")
         if folders:
             continue
         if path.is_dir():
-            raise ValueError(f"{path}: found a folder, expected the name of a file")
+            raise ValueError(f"{path}: found a folder, expected a file name")
         if not path.parent.is_dir():
-            raise FileNotFoundError(f"{path}: found no folder {path.parent}, expected one that is there")
+            raise FileNotFoundError(f"{path}: found no folder {path.parent}, expected an existing one")
 
 
 def positive(text: str) -> int:
     """An integer of 1 or more, for argparse."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number, 1 or more")
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected an integer, 1 or more")
     return int(text)
 
 
@@ -218,7 +218,9 @@ def open_either(options: argparse.Namespace, names: dict[str, str]) -> list[Toke
     ranks = ranks_of(options)
     takes = {where: bool(ranks) and holds_ranks(vocab) for where, vocab in names.items()}
     if ranks and not any(takes.values()):
-        raise ValueError(f"{_options_of(ranks)}: found no file of tiktoken ranks, expected one as {' or '.join(names)}")
+        raise ValueError(
+            f"{_options_of(ranks)}: found no file of tiktoken ranks, expected one for {' or '.join(names)}"
+        )
     return [
         open_named(vocab, not options.no_cache, where=where, ranks=ranks if takes[where] else None)
         for where, vocab in names.items()
@@ -243,38 +245,36 @@ def open_named(
     if path.exists():
         if not path.is_file() and not path.is_dir():
             bundled = ", ".join(jittok.bundled_names())
-            raise ValueError(
-                f"{where} {vocab}: found a device or pipe, expected {VOCABS} or a bundled name ({bundled})"
-            )
+            raise ValueError(f"{where} {vocab}: found a device or pipe, expected {VOCABS} or a bundled name: {bundled}")
         with naming(path):
             return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound, **(ranks or {}))
     names = jittok.bundled_names()
     if ranks:
         raise ValueError(
             f"{where} {vocab}: found no such file, "
-            f"expected a file of tiktoken ranks: {_options_of(ranks)} is for such files"
+            f"expected a file of tiktoken ranks (which {_options_of(ranks)} is for)"
         )
     if vocab in names:
         return jittok.bundled(vocab, llama_cpp=llama_cpp, pre=pre, **bound)
     near = difflib.get_close_matches(vocab.lower(), names, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     if re.fullmatch(r"[\w.-]+/[\w.-]+", vocab) and not path.suffix[1:].isalpha():
-        hint = "; nothing is downloaded: name the model's own file on this disk"
-    found = f"{where} {vocab}: found no such file, expected the name of a file, or of a bundled vocabulary"
+        hint = "; jittok downloads nothing: name a local file of the model"
+    found = f"{where} {vocab}: found no such file, expected a tokenizer file, a folder with one, or a bundled name"
     raise FileNotFoundError(f"{found}: {', '.join(names)}{hint}")
 
 
 def left_out_text(paths: Sequence[str]) -> str:
     """What of folders and globs is not read, in one line."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
-    why = "another kind, hidden, a linked folder, a folder that a glob names, or not readable"
-    return f"left out ({why}): {one_name(paths[0])}{more}"
+    why = "unknown extension, hidden, a linked folder, a folder matched by a glob, or unreadable"
+    return f"skipped ({why}): {one_name(paths[0])}{more}"
 
 
 def tell_slow(tok: Tokenizer) -> None:
     """A line on standard error where plain Python encodes: for megabytes that is minutes."""
     if tok.runs != "kernels":
-        note(f"{tok.runs}: about 0.1 MB/s; docs/files.md says which files have kernels")
+        note(f"{tok.runs}: about 0.1 MB/s; docs/files.md lists the files that compiled kernels run")
 
 
 def add_errors(parser: argparse.ArgumentParser) -> None:

@@ -75,10 +75,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         write_report(harmless_json(json.dumps(asdict(found), ensure_ascii=False)) + "\n", [out])
         return int(found.differing > 0)
-    told = [f"{found.path}: {found.texts} texts, {found.differing} with other ids\n"]
-    told += [f"  {text!r}: {ids[:20]} became {others[:20]}\n" for text, ids, others in found.examples]
+    told = [f"{found.path}: {found.texts} texts checked, {found.differing} with different ids\n"]
+    told += [f"  {text!r}: {ids[:20]} become {others[:20]}\n" for text, ids, others in found.examples]
     if found.call:
-        told.append(f"load it with {found.call}\n")
+        told.append(f"load it with: {found.call}\n")
     write_report("".join(told), [out])
     return int(found.differing > 0)
 

@@ -169,15 +169,15 @@ def _summary_text(summary: Summary) -> str:
     out = one_name(str(summary.out))
     rows = [f"{out}: {', '.join([*made, _count(summary.shards, 'shard')])}"]
     if summary.resumed:
-        rows.append(f"{summary.resumed:,} of them were there already")
+        rows.append(f"{summary.resumed:,} of them from an earlier run")
     if new:
         rows.append(
             f"{summary.seconds:.1f} s, {summary.text_bytes * new / summary.documents / 1e6 / summary.seconds:.1f} MB/s"
         )
     if summary.bad_documents:
-        rows.append(f"{_count(summary.bad_documents, 'document')} could not be read as written: see {out}/errors/")
+        rows.append(f"skipped or replaced: {_count(summary.bad_documents, 'document')}; see {out}/errors/")
     if summary.blank_lines:
-        rows.append(f"{_count(summary.blank_lines, 'blank line')} made no document")
+        rows.append(f"skipped: {_count(summary.blank_lines, 'blank line')}")
     if summary.left_out:
         rows.append(left_out_text(summary.left_out))
     return "\n".join(rows) + "\n"
@@ -216,12 +216,16 @@ def _prediction_text(found: Prediction, inputs: int, threads: int) -> str:
     def told(name: str) -> str:
         error = found.error.get(name, 0.0)
         return (
-            "" if error == 0 else " (too few samples to tell an error)" if error is None else f" ± {100 * error:.1f} %"
+            ""
+            if error == 0
+            else " (too few samples to estimate the error)"
+            if error is None
+            else f" ± {100 * error:.1f} %"
         )
 
     seconds = f"{found.seconds:,.1f} s" if found.seconds < 10 else f"{found.seconds:,.0f} s"
     rows = [
-        f"{_count(inputs, 'input')}, {_size(found.total)}; looked at {_size(found.sampled)}",
+        f"{_count(inputs, 'input')}, {_size(found.total)}; sampled {_size(found.sampled)}",
         f"documents  {found.documents:,.0f}{told('documents')}",
         f"tokens     {found.tokens:,.0f}{told('tokens')}",
         *(f"{name:<10} {_size(size)}{told('tokens')}" for name, size in found.bytes.items()),

@@ -115,6 +115,6 @@ def _parsed(lines: Iterator[bytes], name: str) -> Iterator[tuple[str, list[int]]
                     raise ValueError
                 ids = list(map(int, tokens))
         except (ValueError, KeyError, TypeError, RecursionError):
-            expected = "token ids, as encode --ids prints them"
+            expected = "token ids, as printed by encode --ids"
             raise ValueError(f"{name}, line {number}: found {line[:60]!r}, expected {expected}") from None
         yield f"{name}, line {number}", ids

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the facts."""
     if (options.file is None) == (options.vocab is None):
         found = "no vocabulary" if options.vocab is None else f"{options.file} and --vocab {options.vocab}"
-        raise ValueError(f"found {found}, expected one: jittok info FILE|NAME")
+        raise ValueError(f"found {found}, expected one vocabulary: jittok info FILE|NAME")
     options.vocab = options.vocab or options.file
     tok = open_vocab(options)
     if not isinstance(tok.vocab, Vocab):
@@ -66,11 +66,11 @@ def run(options: argparse.Namespace) -> int:
     print_table("flags", [(name, "yes" if known[name] else "no") for name in FLAGS], sys.stdout)
     print_table("end of generation", [("eog_ids", " ".join(map(str, known["eog_ids"])) or "none")], sys.stdout)
     show_steps(tok.pipeline)
-    parting = "where the releases of llama.cpp that jittok knows part for this vocabulary"
-    print_notes(parting, known["releases"] or ["nowhere"], sys.stdout)
-    differing = "where llama.cpp (and jittok) part from the model's own tokenizer"
+    parting = "differences between the known llama.cpp releases"
+    print_notes(parting, known["releases"] or ["none"], sys.stdout)
+    differing = "differences of llama.cpp (and jittok) from the model's own tokenizer"
     print_notes(differing, known["differences"] or ["none known"], sys.stdout)
-    sys.stdout.write("  jittok compare FILE tokenizer.json --corpus DOCS shows it on documents\n")
+    sys.stdout.write("  to see them on documents: jittok compare FILE tokenizer.json --corpus DOCS\n")
     show_cleaning(tok.pipeline)
     return 0
 

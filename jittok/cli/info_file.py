@@ -57,7 +57,7 @@ def show_steps(pipeline: Pipeline) -> None:
         ("model", in_words(pipeline.model)), ("around a text", _around(pipeline)),
         *_numbered("decode", pipeline.decode),
     ]  # fmt: skip
-    print_table("what becomes of a text, step by step", steps, sys.stdout)
+    print_table("steps", steps, sys.stdout)
 
 
 def _numbered(part: str, steps: Sequence[Any]) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def _slow(pipeline: Pipeline) -> Iterator[str]:
     """What is said of patterns that no kernel finds, where all else runs in kernels."""
     for number, stage in enumerate(pipeline.split, 1):
         if isinstance(stage, Cut) and chain_of((stage,)) is None:
-            yield f"split {number} runs in plain Python, and takes most of the time: no kernel finds its pattern"
+            yield f"split {number} runs in plain Python and takes most of the time: no kernel supports its pattern"
 
 
 def steps_of(pipeline: Pipeline) -> dict[str, Any]:

@@ -31,12 +31,12 @@ OF_OTHERS = {
     "--vocab-size": "--size",
     "--text": "--prompt",
     "--string": "--prompt",
-    "--stdin": "- (standard input, which is read where no file is named)",
+    "--stdin": "- (standard input, also the default without a file)",
     "--add-special-tokens": "--add-special",
     "--add-bos": "--add-special",
     "--bos": "--add-special",
-    "--no-bos": "nothing: BOS is only added with --add-special",
-    "--no-parse-special": "nothing: special tokens are only parsed with --parse-special",
+    "--no-bos": "nothing: BOS is added only with --add-special",
+    "--no-parse-special": "nothing: special tokens are parsed only with --parse-special",
     "--allow-special": "--parse-special",
     "--skip-special-tokens": "--remove-special",
     "--special": "--unparse-special",
@@ -53,8 +53,8 @@ OF_OTHERS = {
     "--json-key": "--field",
     "--jsonl-field": "--field",
     "--text-column": "--column",
-    "--input": "the files without an option",
-    "--files": "the files without an option",
+    "--input": "the file names alone, without an option",
+    "--files": "the file names alone, without an option",
     "--special-tokens": "--special",
     "--eod": "--append-eos",
 }
@@ -133,8 +133,8 @@ class Parser(argparse.ArgumentParser):
         """Print one line and leave with status 2."""
         names = message.removeprefix("the following arguments are required: ")
         if names != message:
-            message = f"found no {names}, expected {'it' if ',' not in names else 'them'}"
-            message += " (a tokenizer file, a folder of one, or a bundled name)" if "--vocab" in names else ""
+            message = f"found no {names}"
+            message += ", expected a tokenizer file, a folder with one, or a bundled name" if "--vocab" in names else ""
         self.exit(2, harmless(in_one_line(f"{self.prog}: {message} (see {self.prog} --help)")) + "\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:

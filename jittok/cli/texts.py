@@ -70,7 +70,7 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
         max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
     )  # fmt: skip
     if STDIN in names and sys.stdin is not None and sys.stdin.isatty():
-        note("reading from the terminal: end the text with Ctrl-D on a line of its own")
+        note("reading from the terminal; finish with Ctrl-D on a new line")
     sources, left_out = find_sources(names, how, any_name=True)
     if left_out:
         note(left_out_text(left_out))
@@ -98,7 +98,7 @@ def _text_of(names: list[str]) -> str | None:
     whole = " ".join(names)
     whole = shlex.quote(whole) if len(lost) == len(names) and len(whole) < SHOWN else "TEXT"
     said = f"a file, a directory, a glob or a URL (for a text: -p {whole})"
-    raise CorpusError(lost[0], InWords("nothing of this name"), said)
+    raise CorpusError(lost[0], InWords("no such file or directory"), said)
 
 
 class InputTexts:
@@ -106,13 +106,13 @@ class InputTexts:
 
     def __init__(self, options: argparse.Namespace) -> None:
         if options.prompt is not None and options.files:
-            raise ValueError("found FILE and --prompt, expected one of them")
+            raise ValueError("found FILE and --prompt, expected only one of them")
         if options.prompt is not None:
             refuse_kinds(options, "--prompt")
         text = _text_of(options.files) if options.prompt is None else options.prompt
         if text is not None and options.prompt is None:
             refuse_kinds(options, "TEXT")
-            note(f"{options.command}: no file has this name, so it is read as a text (-p TEXT says so)")
+            note(f"{options.command}: no such file: encoding the argument as text (use -p TEXT to say so)")
         self.encoding = encoding_options(options)
         self.prompt = None if text is None else os.fsencode(text)
         self.sources: list[Source] = []

@@ -51,13 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Trace and print."""
     if options.file is not None and options.text != "-":
-        raise ValueError("found TEXT and --file, expected one of them")
+        raise ValueError("found TEXT and --file, expected only one of them")
     if options.text != "-":
         refuse_kinds(options, "TEXT")
         if options.document:
             raise ValueError("found TEXT and --document, expected --document only with a file or standard input")
     if options.gdb and (options.json or options.stage):
-        raise ValueError("found --gdb with --json or --stage, expected it alone")
+        raise ValueError("found --gdb with --json or --stage, expected --gdb alone")
     tok = open_vocab(options)
     text = _document(options) if options.text == STDIN else os.fsencode(options.text)
     trace = tok.trace(text, add_special=options.add_special, parse_special=options.parse_special, errors=options.errors)
@@ -90,7 +90,7 @@ def _document(options: argparse.Namespace) -> bytes:
                 return found
         before += count
         if wanted is None and before > 1:
-            raise ValueError(f"{name}: found several documents, expected one; --document 1 takes the first")
+            raise ValueError(f"{name}: found several documents, expected one (--document 1 selects the first)")
     if wanted is not None or not before:
         raise ValueError(f"{name}: found {before} documents, expected {wanted or 1} or more")
     return found

@@ -179,8 +179,8 @@ def run(options: argparse.Namespace) -> int:
     """Count, learn, write."""
     sizes = _sizes(options)
     if not (options.out or options.save_words or options.trace or options.explain or options.held_out):
-        expected = "--out FILE (or --save-words, --trace, --explain or --held-out, to look only)"
-        raise ValueError(f"found nothing to write, expected {expected}")
+        expected = "--out FILE (or --save-words, --trace, --explain or --held-out, to inspect only)"
+        raise ValueError(f"found no output, expected {expected}")
     bases = [*(options.words or []), *filter(None, [options.extend, options.prune])]
     texts = [*options.inputs, *filter(None, [options.held_out])]
     check_outputs(_outputs(options, sizes), options.overwrite, bases, texts)
@@ -235,10 +235,10 @@ def run(options: argparse.Namespace) -> int:
 def _sizes(options: argparse.Namespace) -> list[int]:
     if options.sizes is not None:
         if options.size is not None:
-            raise ValueError("found --size and --sizes, expected one of them")
+            raise ValueError("found --size and --sizes, expected only one of them")
         return sorted(set(options.sizes))
     if options.size is None and not options.save_words and not options.prune:
-        raise ValueError("found no --size, expected --size N (or --save-words FILE, to count only)")
+        raise ValueError("found no --size, expected --size N (or --save-words FILE, to only count)")
     return [] if options.size is None else [options.size]
 
 
@@ -294,7 +294,7 @@ def _base(options: argparse.Namespace) -> Any:
 
     tok = open_named(options.extend or options.prune, cache=True, where="--extend" if options.extend else "--prune")
     if options.pre is not None and options.pre != tok.vocab.pre:
-        raise ValueError(f"found --pre {options.pre}, expected none: the vocabulary has {tok.vocab.pre}")
+        raise ValueError(f"found --pre {options.pre}, expected none: the vocabulary uses {tok.vocab.pre}")
     options.pre = changeable(tok).pre
     return tok
 
@@ -368,13 +368,13 @@ def _text(report: dict[str, Any]) -> str:
     )
     rows = [counted]
     for vocab in report.get("vocabularies", []):
-        files = ", ".join(vocab["files"]) or "not written (--out)"
-        rate = f", {vocab['bytes_per_token']:.2f} bytes a token here" if "bytes_per_token" in vocab else ""
-        changed = f", {vocab['new']:,} new, {vocab['gone']:,} gone" if "new" in vocab else ""
+        files = ", ".join(vocab["files"]) or "not written (no --out)"
+        rate = f", {vocab['bytes_per_token']:.2f} bytes per token" if "bytes_per_token" in vocab else ""
+        changed = f", {vocab['new']:,} added, {vocab['gone']:,} removed" if "new" in vocab else ""
         rows.append(f"{vocab['size']:,} tokens, {vocab['merges']:,} merges{changed}{rate}: {files}")
     if "seconds_learning" in report:
         rows.append(f"learned in {report['seconds_learning']:.2f} s")
     rows += [told["text"] for told in report.get("explained", [])]
     for size, rate in report.get("held_out", {}).items():
-        rows.append(f"held out, {int(size):>9,} tokens: {rate:.3f} bytes a token")
+        rows.append(f"held out, {int(size):>9,} tokens: {rate:.3f} bytes per token")
     return "\n".join(rows) + "\n"

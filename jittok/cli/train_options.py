@@ -43,26 +43,26 @@ def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse
         for name in names:
             if getattr(options, name) != parser.get_default(name):
                 option = f"--{name.replace('_', '-')}"
-                raise ValueError(f"found {option} and {beside}, expected no {option}: it does nothing there")
+                raise ValueError(f"found {option} and {beside}, expected no {option}: it has no effect there")
 
     from jittok.train.option_checks import check_name
 
     check_name(options.name or "")  # now, not after hours of learning
     if options.pre_regex == "":
-        raise ValueError("pre_regex: found '', which cuts nowhere, expected a regular expression")
+        raise ValueError("pre_regex: found '', which never splits, expected a regular expression")
     changing = "extend" if options.extend else "prune" if options.prune else ""
     refuse(IDLE[changing or options.model], f"--{changing}" if changing else f"--model {options.model}")
     if options.words:
-        refuse([*COUNTING, *(() if options.held_out else READING)], "--words, whose words are counted already")
+        refuse([*COUNTING, *(() if options.held_out else READING)], "--words, whose words are already counted")
     if options.pre is not None and options.pre_regex is not None:
-        raise ValueError("found --pre-regex and --pre, expected one of them")
+        raise ValueError("found --pre-regex and --pre, expected only one of them")
     if not changing and options.size is None and options.sizes is None:
         wanted = ["out", *LOOKING]
         for name in wanted:
             if getattr(options, name):
                 raise ValueError(f"found --{name.replace('_', '-')} without --size, expected --size N")
     if options.superbpe and any(name == STDIN or is_stream(name) for name in options.inputs):
-        raise ValueError("found a stream and --superbpe, expected files: they are read twice")
+        raise ValueError("found a stream and --superbpe, expected files, as they are read twice")
 
 
 def check_words(words: Counts, options: argparse.Namespace, how: How) -> None:
@@ -71,15 +71,15 @@ def check_words(words: Counts, options: argparse.Namespace, how: How) -> None:
 
     if not len(words):
         found = [f"no words in {words.documents:,} documents", *too_long(words, SpmOptions(0).max_sentence_length)]
-        expected = "some (--input-format, --field, --column, --weight and --sample decide what is read)"
+        expected = "some (check --input-format, --field, --column, --weight and --sample)"
         raise ValueError(f"found {'; '.join(found)}, expected {expected}")
     if not options.words or not words.pre:
         return
     other = options.model != "bpe" or words.pre.startswith("runs:") or options.pre is not None
     if other and words.pre != how.name:
-        raise ValueError(f"found words cut by {words.pre}, expected {how.name} (--model, --pre, --normalization)")
+        raise ValueError(f"found words split by {words.pre}, expected {how.name} (see --model, --pre, --normalization)")
     if options.model == "bpe" and words.like != options.like:
-        raise ValueError(f"found words that were counted --like {words.like}, expected --like {options.like}")
+        raise ValueError(f"found words counted with --like {words.like}, expected --like {options.like}")
 
 
 def not_cut_out(words: Counts, options: argparse.Namespace) -> str | None:
@@ -87,4 +87,4 @@ def not_cut_out(words: Counts, options: argparse.Namespace) -> str | None:
     left = [text for text in options.special if text not in words.special]
     if not left or not options.words or not words.pre or options.like == "hf":
         return None
-    return f"the words may hold the texts {', '.join(left)}, which were not cut out: count with --special too"
+    return f"the words may contain the text of {', '.join(left)}: use the same --special when counting"

@@ -22,9 +22,11 @@ def counted_words(options: argparse.Namespace, stretches: str | None = None) -> 
         from jittok.train.counts import Counts, summed
 
         if options.superbpe:
-            raise ValueError("found --words and --superbpe, expected INPUT: stretches of words are counted there")
+            raise ValueError(
+                "found --words and --superbpe, expected INPUT: --superbpe counts sequences of words in the documents"
+            )
         if options.inputs:
-            raise ValueError("found INPUT and --words, expected one of them")
+            raise ValueError("found INPUT and --words, expected only one of them")
         words = summed(Counts.load(path) for path in options.words)
     else:
         work = f"{options.work}/stretches" if stretches and options.work else options.work

@@ -52,10 +52,10 @@ def run(options: argparse.Namespace) -> int:
     if len(found.differences) > SHOWN:
         tell(f"and {len(found.differences) - SHOWN} more\n")
     if any(difference["what"] != STRANGER for difference in found.differences):
-        tell(f"what to do: {REMEDY}\n")
+        tell(f"to fix it: {REMEDY}\n")
     tell(
         f"{_verdict(found, options.hashes_only)}: {found.files} files, "
-        f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents tokenized again "
+        f"{found.bytes / 1e6:,.1f} MB hashed; {found.documents:,} of {found.of_documents:,} documents re-tokenized "
         f"{_by(found)}{_witnessed(found)}\n"
     )
     return 0 if found.ok else 1
@@ -79,17 +79,17 @@ def _verdict(found: Report, hashes_only: bool) -> str:
     if not found.ok:
         return f"{len(found.differences)} differences"
     if hashes_only:
-        return "the files are as they were written"
+        return "the files are unchanged"
     if found.witnessed_shards < found.of_shards:
-        return "no difference found, but the plain reference has not read of every shard"
-    return "all is well"
+        return "no differences, but the reference implementation has not checked every shard"
+    return "no differences"
 
 
 def _by(found: Report) -> str:
     """What has tokenized again."""
     if found.runs in ("", "kernels"):
         return "by the kernels"
-    return "by the general path, which is the plain reference itself"
+    return "by the reference implementation"
 
 
 def _witnessed(found: Report) -> str:
@@ -97,6 +97,6 @@ def _witnessed(found: Report) -> str:
     if not found.of_shards:
         return ""
     return (
-        f", {found.witnessed:,} also by the plain reference ({found.witnessed_bytes / 1e3:,.1f} KB, from "
+        f", {found.witnessed:,} also by the reference implementation ({found.witnessed_bytes / 1e3:,.1f} KB, from "
         f"{found.witnessed_shards:,} of {found.of_shards:,} shards)"
     )

@@ -68,7 +68,7 @@ def convert(
     if pre is not None and kind != "gguf":
         raise ValueError(f"pre: found {pre!r} for a {kind}, expected none (only a GGUF file names a pre-tokenizer)")
     if not overwrite and os.path.lexists(path) and not is_stream(path):
-        raise FileExistsError(f"{path}: found something of this name, expected a free name, or overwrite=True")
+        raise FileExistsError(f"{path}: found an existing file or folder, expected a new name, or overwrite=True")
     form = form_of(tok)
     if form is None:
         raise UnsupportedVocab(

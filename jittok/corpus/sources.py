@@ -242,7 +242,7 @@ def _source(path: str, kind: str, packing: str, streams: bool, there: bool) -> S
     except FileNotFoundError:
         if not there:
             return Source(path, 0, "", kind, packing)
-        raise CorpusError(path, InWords("nothing of this name"), "a file") from None
+        raise CorpusError(path, InWords("no such file or directory"), "a file") from None
 
 
 def _expand(
@@ -267,7 +267,7 @@ def _expand(
             raise CorpusError(name, InWords("no match"), "one or more files")
         yield from ((path, True) for path in _outside(found, without, left_out))
     elif not Path(name).exists():
-        raise CorpusError(name, InWords("nothing of this name"), "a file, a directory, a glob or a URL")
+        raise CorpusError(name, InWords("no such file or directory"), "a file, a directory, a glob or a URL")
     else:
         yield name, True
 

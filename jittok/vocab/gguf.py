@@ -185,7 +185,7 @@ def opened(source: Source) -> tuple[Bytes, str]:
         return data if type(view.obj) is bytes else HeldBytes(data, data.size), "vocabulary in memory"
     file = FileBytes(source)
     if file.size == 0:
-        raise MalformedVocab(file.name, "file", InWords("no bytes at all"), "a GGUF file or another tokenizer file")
+        raise MalformedVocab(file.name, "file", InWords("an empty file"), "a GGUF file or another tokenizer file")
     return file, file.name
 
 

@@ -154,7 +154,7 @@ def test_info_shows_facts_as_text_and_data(run: Any, spm: Tokenizer, monkeypatch
     assert (status, err) == (0, "")
     assert b"tokens         273" in out
     assert b"'</s>'" in out
-    assert b"part from the model's own tokenizer" in out
+    assert b"from the model's own tokenizer" in out
     facts = json.loads(run("info", "--json")[1])
     assert (facts["type"], facts["bos_id"], facts["pad_id"], facts["nl_id"]) == ("spm", 1, None, 14)
     assert facts["attributes"]["byte"] == 256
@@ -163,17 +163,17 @@ def test_info_shows_facts_as_text_and_data(run: Any, spm: Tokenizer, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "stdin", "says"),
     [
-        (["encode", "/nowhere/a.txt"], b"", "/nowhere/a.txt: found nothing of this name"),
+        (["encode", "/nowhere/a.txt"], b"", "/nowhere/a.txt: found no such file or directory"),
         (["encode", "--jsonl"], b"{", "-, line 1: found "),
         (["encode", "--jsonl"], b"[]", "expected a JSON object with a text in 'text'"),
         (["encode", "--jsonl"], b'{"text": "\\ud800"}', "-, line 1: found "),
         (["encode", "-p", "a", "file"], b"", "found FILE and --prompt"),
-        (["encode", "--threads", "0"], b"", "expected a whole number, 1 or more"),
+        (["encode", "--threads", "0"], b"", "expected an integer, 1 or more"),
         (["encode", "--on-error", "ignore"], b"", "found 'ignore', expected fail or replace"),
         (["decode"], b"x y", "-, line 1: found b'x y', expected token ids"),
         (["decode"], b"[1.5]", "expected token ids"),
         (["decode"], b"999999", "token 999999: expected 0 <= id < 273"),
-        (["count", "--vocab", "nobody"], b"", "or of a bundled vocabulary: tiny"),
+        (["count", "--vocab", "nobody"], b"", "or a bundled name: tiny"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(run: Any, arguments: list[str], stdin: bytes, says: str) -> None:
@@ -189,7 +189,11 @@ def test_a_bug_says_so(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("proof")
 
     monkeypatch.setattr("jittok.cli.encode.open_vocab", broken)
-    assert run("encode", "-p", "hi") == (2, b"", "jittok encode: a bug (JITTOK_TRACEBACK=1 shows where): proof\n")
+    assert run("encode", "-p", "hi") == (
+        2,
+        b"",
+        "jittok encode: internal error (JITTOK_TRACEBACK=1 prints the traceback): proof\n",
+    )
     monkeypatch.setenv("JITTOK_TRACEBACK", "1")
     with pytest.raises(AssertionError, match="proof"):
         run("encode", "-p", "hi")

@@ -58,7 +58,7 @@ def test_ranks_take_their_pattern_and_special_tokens(ranks, tmp_path, capsysbina
         (["--pattern", "a*+a"], "a*+a"),
         ([], "expected its pattern"),
         (["--pattern", ".", "--special-token", "x"], "TEXT=ID"),
-        (["--vocab", "gpt-2", "--pattern", "."], "expected a file of tiktoken ranks: --pattern is for such files"),
+        (["--vocab", "gpt-2", "--pattern", "."], "expected a file of tiktoken ranks (which --pattern is for)"),
     ],
 )
 def test_what_is_wrong_with_them_is_told(ranks, given, found, capfd):
@@ -84,6 +84,6 @@ def test_two_files_take_what_the_ranks_among_them_need(ranks, tmp_path, monkeypa
 
 def test_what_is_said_of_ranks_must_be_of_a_file(capfd):
     assert main(["compare", "gpt-2", "mistral", "--pattern", "a"]) == 2
-    assert "--pattern: found no file of tiktoken ranks, expected one as A or B" in capfd.readouterr().err
+    assert "--pattern: found no file of tiktoken ranks, expected one for A or B" in capfd.readouterr().err
     assert main(["convert", "gpt-2", "--to", "tiktoken", "--encoding", "qwen", "--special-token", "a=1"]) == 2
     assert "--special-token, --encoding: found no file" in capfd.readouterr().err

@@ -57,7 +57,7 @@ def test_an_output_is_not_written_to_a_file_that_is_called_minus(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
         main([*command.split(), "-"])
-    assert "/dev/stdout is standard output" in capsys.readouterr().err
+    assert "/dev/stdout for standard output" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -81,7 +81,7 @@ def test_a_file_with_the_name_of_an_option_is_not_told_as_that(run: Any, tmp_pat
     Path("ids").mkdir()
     status, _, said = run("encode", "-p", "a", "-o", "ids")
     assert status == 2
-    assert said.startswith("jittok encode: ids: found something of this name")
+    assert said.startswith("jittok encode: ids: found an existing file or folder")
 
 
 def test_a_name_with_a_line_end_is_told_in_one_line() -> None:
@@ -105,5 +105,5 @@ def test_texts_to_measure_with_are_looked_for_before_any_work(tmp_path: Path, ca
     out = tmp_path / "a.gguf"
     status = main(["train", str(tmp_path / "a.txt"), "--size", "258", "--out", str(out), "--held-out", "nowhere"])
     assert status == 2
-    assert "nowhere: found nothing of this name" in capsys.readouterr().err
+    assert "nowhere: found no such file or directory" in capsys.readouterr().err
     assert not out.exists()

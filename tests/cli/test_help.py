@@ -72,7 +72,7 @@ def test_options_are_in_groups(
         (["train", "a", "--vocab-size", "9"], "write --size"),
         (["corpus", "a", "--output-dir", "b"], "write --out"),
         (["encode", "--vocab", "gpt-2", "--zzzzzz"], "unrecognized option --zzzzzz (see jittok encode --help)"),
-        (["encode", "-p", "a"], "found no --vocab, expected it (a tokenizer file, a folder of one, or a bundled name)"),
+        (["encode", "-p", "a"], "found no --vocab, expected a tokenizer file, a folder with one, or a bundled name"),
         (["--vocab", "gpt-2", "encode"], "found --vocab before the command, expected jittok COMMAND --vocab ..."),
         (["decod"], "found no command 'decod', expected one of encode, decode, "),
         (["decod"], "; did you mean jittok decode?"),
@@ -150,7 +150,7 @@ def test_ids_are_decoded_from_arguments(run: Any, tmp_path: Path, monkeypatch: p
 def test_a_text_is_read_from_an_argument_and_a_misspelt_file_is_not(run: Any) -> None:
     status, out, err = run("count", "Hello, world")
     assert (status, out) == (0, "3\n")
-    assert err == "count: no file has this name, so it is read as a text (-p TEXT says so)\n"
+    assert err == "count: no such file: encoding the argument as text (use -p TEXT to say so)\n"
     assert run("encode", "--ids", "What is this?")[1] == "[2061, 318, 428, 30]\n"
     for given, says in (
         (["Hello"], "(for a text: -p Hello)"),
@@ -161,7 +161,7 @@ def test_a_text_is_read_from_an_argument_and_a_misspelt_file_is_not(run: Any) ->
     ):
         status, _, err = run("count", *given)
         assert status == 2
-        assert f"{given[0]}: found nothing of this name" in err
+        assert f"{given[0]}: found no such file or directory" in err
         assert says in err
     assert "found TEXT and --lines" in run("count", "Hello, world", "--lines")[2]
 

@@ -43,7 +43,7 @@ def test_a_number_of_bytes_that_cannot_be_is_told(run: Any, number: str) -> None
 def test_ids_come_out_of_a_folder_and_no_device(run: Any) -> None:
     status, _, said = run("encode", "-p", "a", "-o", "/dev/null")
     assert status == 2
-    assert "/dev/null: found a device, a pipe or an open file, expected the name of a folder" in said
+    assert "/dev/null: found a device, pipe or open file, expected a folder name" in said
 
 
 def test_an_id_that_cannot_be_is_told_with_its_line(run: Any, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_json_that_holds_nothing_is_told_in_words(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("option", "expected"),
     [(["--name", "caf\udce9"], "--name: found 'caf\\udce9', expected a text (str) in UTF-8"),
-     (["--pre-regex", ""], "--pre-regex: found '', which cuts nowhere, expected a regular expression")],
+     (["--pre-regex", ""], "--pre-regex: found '', which never splits, expected a regular expression")],
 )  # fmt: skip
 def test_training_refuses_before_any_work(
     option: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -23,11 +23,11 @@ def test_object_storage_is_refused_as_output(run: Any, tmp_path: Path, monkeypat
     for more in ([], ["--dry-run"]):
         status, _, err = run("corpus", "a.txt", "--out", "s3://bucket/x", *more)
         assert status == 2
-        assert "found 's3://bucket/x', expected a place of this machine" in err
-    assert "expected a place of this machine" in run("encode", "-o", "s3://bucket/x", "a.txt")[2]
-    with pytest.raises(jittok.CorpusError, match="a place of this machine"):
+        assert "found 's3://bucket/x', expected a local path" in err
+    assert "expected a local path" in run("encode", "-o", "s3://bucket/x", "a.txt")[2]
+    with pytest.raises(jittok.CorpusError, match="a local path"):
         jittok.corpus.compile_corpus(["a.txt"], jittok.bundled("gpt-2"), "s3://bucket/x")
-    with pytest.raises(ValueError, match="a place of this machine"):
+    with pytest.raises(ValueError, match="a local path"):
         jittok.bundled("gpt-2").encode_batch(["a"]).save("s3://bucket/x")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
@@ -45,9 +45,9 @@ OUTPUTS = {
 @pytest.mark.parametrize(
     ("out", "expected"),
     [
-        ("s3://bucket/x.gguf", "expected a place of this machine"),
-        ("none/x.gguf", "none/x.gguf: found no folder none, expected one that is there"),
-        ("folder", "folder: found a folder, expected the name of a file"),
+        ("s3://bucket/x.gguf", "expected a local path"),
+        ("none/x.gguf", "none/x.gguf: found no folder none, expected an existing one"),
+        ("folder", "folder: found a folder, expected a file name"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_told_before_any_work(command, out, expected, tmp_path, monkeypatch, capsys):
@@ -66,7 +66,7 @@ def test_what_is_read_is_not_written_over(command, tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.gguf").write_bytes(b"words")
     assert main([*command, "--out", str(tmp_path / "x.gguf"), "--overwrite"]) == 2
-    assert "found a file that is read, expected another name" in capsys.readouterr().err
+    assert "found an input file, expected another name" in capsys.readouterr().err
     assert (tmp_path / "x.gguf").read_bytes() == b"words"
 
 
@@ -103,7 +103,7 @@ def test_a_text_in_place_of_a_name_is_not_printed_as_a_whole(run: Any) -> None:
         assert len(said) < 4000
         assert "characters" in said
         assert said.startswith("jittok")
-    assert "found nothing of this name" in run("encode", "a/b c")[2]
+    assert "found no such file or directory" in run("encode", "a/b c")[2]
 
 
 def test_a_folder_that_may_not_be_read_is_an_error(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,22 +124,25 @@ def test_a_folder_that_may_not_be_read_is_an_error(run: Any, tmp_path: Path, mon
 
 
 MESSAGES = [
-    (["corpus", "typo/", "--out", "out"], "typo/: found nothing of this name, expected a file, a directory"),
-    (["count", "typo.txt"], "typo.txt: found nothing of this name"),
+    (["corpus", "typo/", "--out", "out"], "typo/: found no such file or directory, expected a file, a directory"),
+    (["count", "typo.txt"], "typo.txt: found no such file or directory"),
     (
         ["count", "--vocab", "tokenizer.json"],
         "file: found JSON with 'version', expected a GGUF file, tokenizer.json",
     ),
     (["count", "--vocab", "."], "tokenizer.json: file: found"),
-    (["count", "--vocab", "empty"], "empty: file: found no bytes at all, expected a GGUF file or another"),
-    (["count", "--vocab", "gpt2"], "or of a bundled vocabulary: bert, gpt-2, mistral, t5; did you mean gpt-2?"),
-    (["count", "--vocab", "meta-llama/Llama-3.1-8B"], "nothing is downloaded: name the model's own file on this disk"),
+    (["count", "--vocab", "empty"], "empty: file: found an empty file, expected a GGUF file or another"),
+    (
+        ["count", "--vocab", "gpt2"],
+        "a folder with one, or a bundled name: bert, gpt-2, mistral, t5; did you mean gpt-2?",
+    ),
+    (["count", "--vocab", "meta-llama/Llama-3.1-8B"], "jittok downloads nothing: name a local file of the model"),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
     (["encode", "-o", "a.txt/ids", "-p", "x"], "a.txt"),
     (["corpus", "a.txt", "--out", "a.txt"], "a.txt: found a file, expected a folder"),
     (
         ["corpus", "a.txt", "--out", "s3://bucket"],
-        "jittok corpus: --out: found 's3://bucket', expected a place of this",
+        "jittok corpus: --out: found 's3://bucket', expected a local path",
     ),
     (["encode", "--llama-cpp", "b1", "a.txt"], "jittok encode: --llama-cpp: found 'b1', expected one of"),
     (["encode", "--pre", "nope", "a.txt"], "jittok encode: --pre: found 'nope', expected a name that llama.cpp"),

@@ -48,7 +48,7 @@ def test_nothing_is_replaced_unless_it_is_said(
     kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert main(command) == 2
     err = capfd.readouterr().err
-    assert f"{out}: found something of this name, expected a free name, or --overwrite" in err
+    assert f"{out}: found an existing file or folder, expected a new name, or --overwrite" in err
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == kept
     assert main([*command, "--overwrite"]) == 0
     assert any(path.read_bytes() != content for path, content in kept.items())
@@ -111,7 +111,7 @@ def test_what_is_read_is_never_replaced(
     (tmp_path / "texts" / "below" / "text.txt").write_text("or not")
     before = (tmp_path / kept).read_text()
     assert main([*command, "--overwrite"]) == 2
-    assert f"{kept}: found a file that is read, expected another name" in capsys.readouterr().err
+    assert f"{kept}: found an input file, expected another name" in capsys.readouterr().err
     assert (tmp_path / kept).read_text() == before
 
 
@@ -220,7 +220,7 @@ def test_two_outputs_of_one_name_are_refused(capsys: Any, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("to be")
     assert main(["train", "text.txt", "--size", "260", "--out", "a.json", "--trace", "./a.json"]) == 2
-    assert "a.json: found one name for two outputs" in capsys.readouterr().err
+    assert "a.json: found the same name for two outputs" in capsys.readouterr().err
     assert not (tmp_path / "a.json").exists()
 
 

@@ -58,7 +58,9 @@ def test_every_command_reads_every_kind(run: Any, tmp_path: Path) -> None:
         status, out, err = run("trace", "--json", "--stage", "tokens", "--document", "3", "-f", path)
         assert (status, err) == (0, ""), name
         assert [row["id"] for row in json.loads(out)["tokens"]] == expected[2], name
-        assert run("trace", "-f", path)[2].endswith("several documents, expected one; --document 1 takes the first\n")
+        assert run("trace", "-f", path)[2].endswith(
+            "several documents, expected one (--document 1 selects the first)\n"
+        )
         assert run("corpus", path, "--out", tmp_path / f"out-{name}", "--json")[0] == 0
         assert jittok.corpus.open(tmp_path / f"out-{name}").to_token_array().to_list() == expected, name
 
@@ -71,7 +73,7 @@ def test_a_folder_and_a_glob_are_read_as_the_compiler_does(run: Any, tmp_path: P
     assert status == 0
     assert json.loads(out)["tokens"] == count * len(paths)
     assert (
-        err == "left out (another kind, hidden, a linked folder, a folder that a glob names, or not readable): "
+        err == "skipped (unknown extension, hidden, a linked folder, a folder matched by a glob, or unreadable): "
         f"{tmp_path / 'b.exe'}\n"
     )
     assert json.loads(run("count", "--json", f"{tmp_path}/*.json*")[1])["tokens"] == 3 * count

@@ -56,8 +56,8 @@ def test_the_summary_in_words(tmp_path, capfd):
     said = capfd.readouterr()
     assert "1 document, 1 token, " in said.out
     assert "1 shard\n" in said.out
-    assert "1 blank line made no document" in said.out
-    assert f"not readable): {tmp_path / 'data' / 'b.exe'}\n" in said.out
+    assert "skipped: 1 blank line" in said.out
+    assert f"unreadable): {tmp_path / 'data' / 'b.exe'}\n" in said.out
     assert said.err == ""
 
 

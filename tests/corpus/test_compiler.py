@@ -311,7 +311,7 @@ def test_inputs_that_cannot_be(tmp_path, tok):
     (tmp_path / "a.parquet.gz").write_bytes(b"anything")
     for inputs, message in [
         ([tmp_path / "a.csv"], "or kind, which says"),
-        ([tmp_path / "none.txt"], "nothing of this name"),
+        ([tmp_path / "none.txt"], "no such file or directory"),
         ([tmp_path / "*.jsonl"], "no match"),
         ([], "INPUT"),
         ([tmp_path / "a.parquet"], "a whole Parquet file"),

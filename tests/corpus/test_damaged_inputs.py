@@ -134,10 +134,10 @@ def test_a_name_found_in_a_folder_may_have_vanished_before_it_is_looked_at(tmp_p
     (tmp_path / "a.jsonl").write_bytes(lines(TEXTS))
     monkeypatch.setattr("jittok.corpus.sources.without_copies", lambda paths, _: [*paths, str(tmp_path / "gone.jsonl")])
     monkeypatch.setattr("pathlib.Path.is_file", lambda path: path.name in ("gone.jsonl", "a.jsonl"))
-    with pytest.raises(CorpusError, match="nothing of this name"):
+    with pytest.raises(CorpusError, match="no such file or directory"):
         find_sources([tmp_path], Options())
     monkeypatch.undo()
-    with pytest.raises(CorpusError, match="nothing of this name"):  # who names a file means it
+    with pytest.raises(CorpusError, match="no such file or directory"):  # who names a file means it
         compile_corpus([tmp_path / "gone.jsonl"], tok, tmp_path / "out", Options(on_error="skip"))
 
 

@@ -149,7 +149,7 @@ def test_kernels_that_were_always_wrong_are_found_by_the_reference(jsonl, tmp_pa
     assert main(["verify", str(out), "--vocab", "gpt-2", "--all"]) == 1
     said = capfd.readouterr().out
     assert f"{len(found.differences)} differences" in said
-    assert f"also by the plain reference ({found.witnessed_bytes / 1e3:,.1f} KB, from" in said
+    assert f"also by the reference implementation ({found.witnessed_bytes / 1e3:,.1f} KB, from" in said
     compile_corpus([path], tok, tmp_path / "right", options)
     assert verify(tmp_path / "right", tok).ok
 

@@ -237,14 +237,14 @@ def test_each_of_several_sizes_is_of_the_kind_that_was_named(tmp_path: Path, cap
 
 def test_a_training_that_nobody_would_see_is_refused_before_it_begins(capsys: Any) -> None:
     assert main(["train", str(ROOT / "README.md"), "--size", "300"]) == 2
-    assert "found nothing to write, expected --out FILE" in capsys.readouterr().err
+    assert "found no output, expected --out FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--size", "300"], "found none, expected files"),
-        (["nowhere.txt", "--size", "300"], "nothing of this name"),
+        (["nowhere.txt", "--size", "300"], "no such file or directory"),
         (["README.md"], "expected --size N"),
         (["README.md", "--size", "300", "--sizes", "300"], "found --size and --sizes"),
         (["README.md", "--size", "10"], "found 10, expected 256 or more"),
@@ -269,7 +269,7 @@ def test_wrong_use_is_told_in_one_line(arguments: list[str], said: str, capsys: 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--sizes", "300,x"], "--sizes: found 'x', expected a whole number, 1 or more"),
+        (["--sizes", "300,x"], "--sizes: found 'x', expected an integer, 1 or more"),
         (["--weight", "x"], "--weight: found 'x', expected GLOB=X"),
         (["--weight", "a=x"], "--weight: found 'a=x', expected GLOB=X"),
     ],
@@ -318,10 +318,10 @@ def test_counted_words_are_taken_for_what_they_are(tmp_path: Path, capsys: Any, 
     wrong = {
         ("--words", "plain.words", "--by", "documents"): "found --by and --words",
         ("--words", "plain.words", "--weight", "a=2"): "found --weight and --words",
-        ("--words", "plain.words", "--pre", "gpt-2"): "found words cut by qwen2, expected gpt-2",
+        ("--words", "plain.words", "--pre", "gpt-2"): "found words split by qwen2, expected gpt-2",
         ("--words", "plain.words", "--like", "hf"): "expected --like hf",
-        ("--words", "plain.words", "--model", "unigram"): "found words cut by qwen2",
-        ("--words", "wp.words"): "found words cut by runs:",
+        ("--words", "plain.words", "--model", "unigram"): "found words split by qwen2",
+        ("--words", "wp.words"): "found words split by runs:",
     }
     for arguments, said in wrong.items():
         assert main(["train", *arguments, *ours]) == 2
