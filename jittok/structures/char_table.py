@@ -1,5 +1,9 @@
 """Characters to symbols: a hash table whose key is the character's own bytes, so that a look-up is one multiplication
-and, nearly always, one load."""
+and, nearly always, one load.
+
+The factor is a secret of the process, which the table carries: a file cannot choose characters that all want one slot.
+No answer depends on it.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,9 @@ import numpy as np
 
 from jittok._jit import I32, U32, U64, OutU64, as_int64, frozen, helper, kernel
 from jittok._raw import Window, get_u64, multiply, window
-from jittok.structures.bytes_table import BytesTable
+from jittok.structures.bytes_table import KEYS, BytesTable
 
 ABSENT = -1
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _32, _0, _1, _LOW = np.uint64(32), np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFF)
 
 
@@ -21,6 +24,7 @@ class CharTable(NamedTuple):
 
     slots: U64  # up to four bytes of a character, little-endian, << 32 | its symbol + 1; 0 where free
     bits: int
+    factor: U64  # [1] odd, see `bytes_table.KEYS`
 
 
 class CharWindow(NamedTuple):
@@ -28,28 +32,30 @@ class CharWindow(NamedTuple):
 
     slots: Window
     bits: int
+    factor: np.uint64
 
 
 def build_char_table(keys: U32, symbols: I32) -> CharTable:
     """The table of distinct characters; uint32[characters], int32[characters] >= 0."""
     bits = max(4, (2 * keys.size).bit_length())
     slots = np.zeros(1 << bits, np.uint64)
-    fill_char_table(frozen(keys, np.uint32), frozen(symbols, np.int32), slots, bits)
-    return CharTable(frozen(slots, np.uint64), bits)
+    factor = frozen(KEYS[1:], np.uint64)
+    fill_char_table(frozen(keys, np.uint32), frozen(symbols, np.int32), slots, bits, factor)
+    return CharTable(frozen(slots, np.uint64), bits, factor)
 
 
 @helper
 def open_char_table(table: CharTable) -> CharWindow:
     """A window onto the array."""
-    return CharWindow(window(table.slots), table.bits)
+    return CharWindow(window(table.slots), table.bits, table.factor[0])
 
 
 @kernel
-def fill_char_table(keys: U32, symbols: I32, slots: OutU64, bits: int) -> int:
-    """Enter every character; slots: uint64[1 << bits], zeroed. Returns how many."""
+def fill_char_table(keys: U32, symbols: I32, slots: OutU64, bits: int, factor: U64) -> int:
+    """Enter every character; slots: uint64[1 << bits], zeroed; factor: uint64[1]. Returns how many."""
     for k in range(keys.size):
         key = np.uint64(as_int64(keys[k]))
-        at = np.int64(multiply(key, _MIX) >> np.uint64(64 - bits))
+        at = np.int64(multiply(key, factor[0]) >> np.uint64(64 - bits))
         while slots[at] != _0:
             at = (at + 1) & ((1 << bits) - 1)
         slots[at] = key << _32 | np.uint64(as_int64(symbols[k]) + 1)
@@ -59,7 +65,7 @@ def fill_char_table(keys: U32, symbols: I32, slots: OutU64, bits: int) -> int:
 @helper
 def find_character(table: CharWindow, key: np.uint64) -> int:
     """The symbol of a character given by its bytes, or ABSENT."""
-    at = np.int64(multiply(key, _MIX) >> np.uint64(64 - table.bits))
+    at = np.int64(multiply(key, table.factor) >> np.uint64(64 - table.bits))
     while True:
         slot = get_u64(table.slots, at)
         if slot >> _32 == key:

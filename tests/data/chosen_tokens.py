@@ -1,6 +1,14 @@
-"""Tokens that were chosen to collide in a hash table without a secret."""
+"""Tokens that were chosen to collide in a hash table without a secret, and secrets."""
 
 import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import frozen
+
+
+def key_of(number: int) -> NDArray[np.uint64]:
+    """Keys as a process draws them."""
+    return frozen(np.random.default_rng(number).integers(0, 1 << 63, 2, np.uint64) | np.uint64(1 << 32 | 1), np.uint64)
 
 
 def chosen(count: int) -> list[bytes]:

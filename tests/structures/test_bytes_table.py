@@ -1,7 +1,7 @@
 """The table of byte strings is a dict of their rows."""
 
 import numpy as np
-from chosen_tokens import chosen
+from chosen_tokens import chosen, key_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -52,11 +52,6 @@ def test_strings_of_one_hash_are_told_apart():
     assert find_rows(table, strings).tolist() == list(range(300))
     assert np.diff(np.flatnonzero(table.slots)).min() == 1
     assert not bytes_table.build_bytes_table(*flat([])).slots.any()
-
-
-def key_of(number):
-    """Keys as a process draws them."""
-    return frozen(np.random.default_rng(number).integers(0, 1 << 63, 2, np.uint64) | np.uint64(1 << 32 | 1), np.uint64)
 
 
 @given(texts, texts)

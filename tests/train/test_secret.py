@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chosen_tokens import key_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from jittok._jit import JIT, frozen
+from jittok._jit import JIT
 from jittok.train import runs, table
 from jittok.train.api import train
 from jittok.train.counter import Counter
@@ -24,11 +25,6 @@ from jittok.train.wordpiece import train_wordpiece
 ALL = (1 << 64) - 1
 K1, K2, K3 = int(table.K1), int(table.K2), int(table.K3)
 FEW = 1 << 12 if JIT else 1 << 7
-
-
-def key_of(number: int) -> NDArray[np.uint64]:
-    """A secret as a process draws it."""
-    return frozen(np.random.default_rng(number).integers(0, 1 << 63, 2, np.uint64) | np.uint64(1 << 32 | 1), np.uint64)
 
 
 def with_key(patch: pytest.MonkeyPatch, number: int) -> None:
