@@ -4,6 +4,9 @@ Open addressing over lines of four slots: a pair is in its home line, or, where 
 two words, the pair, then rank and merged symbol, so one cache line nearly always answers, and all four of its slots are
 compared at once. Most pairs of neighbors have no merge; a bit array that fits the second-level cache says so for nine
 of ten of them before the table (megabytes) is read.
+
+The hash has no secret, as the factor is a constant of hot loops: a file can choose pairs that all want one line, and
+searches then take time by their number (32,000 such pairs take 0.7 s to enter).
 """
 
 from __future__ import annotations
