@@ -1,7 +1,7 @@
 """Every block of README.md and docs/ runs as it is printed, over small stand-ins for a reader's data.
 
 Languages: `python` (with `>>>` what it shows is compared), `sh` (each line must end well). A block of `sh` marked
-"# network" installs something: that its extras, and targets of make, exist is looked at here. `text_reader` is no code.
+"# network" installs something: that its extras, and targets of make, exist is looked at here. `text` is no code.
 """
 
 from __future__ import annotations

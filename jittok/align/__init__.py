@@ -1,9 +1,9 @@
-"""Which stretch of a text each token stands for.
+"""Alignment: the span of the text that each token covers.
 
-Ids come from the kernels that encode. Spans are found by walking the ids over the text. If the text is not changed
-before it is encoded, spans follow from the lengths of the tokens (`direct_spans`). If it is rewritten, the new text
-is mapped to the old one (`rewritten`, `words`, `normalized`, `unigram`). A few cases stay open: these are encoded
-once more, step by step (`replay`, the lattice of `unigram`).
+Encoding kernels return ids only; spans are found afterwards by walking the ids over the text. If the text is encoded
+unchanged, spans follow from the lengths of the tokens (`direct_spans`). If it is rewritten first, the rewritten text is
+mapped back to the original (`rewritten_text`, `wordpiece`, `unigram_normalizer`, `unigram`). The few remaining cases
+are encoded again, step by step (`replay`, the lattice of `unigram`).
 """
 
 from jittok.align.aligner import Aligner

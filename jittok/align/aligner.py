@@ -1,4 +1,4 @@
-"""The spans of encoded texts: the way of each vocabulary type, fastest first."""
+"""Find the spans of encoded texts: for each vocabulary type a fast path, then its fallbacks."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ _WAYS = {
     "plamo3": rewritten_text.PLAMO3,
     "rwkv": rewritten_text.RWKV,
 }
-"""What is undone where texts are rewritten byte by byte, by `Alignment.rewriting`."""
+"""The kinds of rewriting, by `Alignment.rewriting`."""
 
 
 class EncodedFragments(NamedTuple):
-    """The fragments of a stretch of documents, as `jittok.fragments` says, and their ids."""
+    """The fragments of some documents, as in `jittok.fragments`, and their ids."""
 
     starts: I64
     stops: I64
     tokens: I32
-    ends: I64  # [fragments] where the ids of each end in `ids`
+    ends: I64  # [fragments] the end of each one's ids in `ids`
     ids: I32
 
 
 class Aligner:
-    """What a vocabulary needs for spans. Immutable; safe to share between threads."""
+    """Finds the spans of one vocabulary's ids. Immutable and thread-safe."""
 
     def __init__(self, vocab: Vocab, key: str | None = None) -> None:
-        """`key`: its name in the cache of compiled vocabularies."""
+        """`key`: the vocabulary's name in the cache of compiled vocabularies."""
         self.vocab, self._key = vocab, key
         self.lengths = build_lengths(vocab)
         self._way = kind_of(vocab).alignment
@@ -64,11 +64,11 @@ class Aligner:
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], starts: NDArray[np.int64],
         stops: NDArray[np.int64], tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
     ) -> NDArray[np.int64]:  # fmt: skip
-        """int64[n, 2]: where each of the ids of documents first .. last - 1 comes from, in bytes of its document.
+        """int64[n, 2]: the span of each id of documents first .. last - 1, in bytes of its document.
 
-        document_ends: int64[last - first] fragments up to the end of each document
-        starts, stops: int64[fragments], tokens: int32[fragments] as `jittok.fragments` says
-        ends: int64[fragments] where the ids of each end in `ids`: int32[n]
+        document_ends: int64[last - first] number of fragments up to the end of each document
+        starts, stops: int64[fragments], tokens: int32[fragments] see `jittok.fragments`
+        ends: int64[fragments] the end of each one's ids in `ids`: int32[n]
         """
         if self.vocab.nfc:
             found = changed_fragments(nfc_tables(), docs.data, starts, stops, tokens, starts.size, with_map=True)
@@ -82,7 +82,7 @@ class Aligner:
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], starts: NDArray[np.int64],
         stops: NDArray[np.int64], tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
     ) -> NDArray[np.int64]:  # fmt: skip
-        """The same of fragments that are encoded as they are there."""
+        """The same for fragments that are encoded unchanged."""
         spans = np.empty((ids.size, 2), np.int64)
         left = np.empty(2 * starts.size, np.int64)
         cut = EncodedFragments(*(frozen(array, array.dtype) for array in (starts, stops, tokens, ends, ids)))
@@ -98,14 +98,14 @@ class Aligner:
     def spans_in_characters(
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], *fragments: NDArray[Any]
     ) -> NDArray[np.int64]:
-        """`spans`, in characters of its document, which is valid UTF-8."""
+        """`spans`, but in characters; the documents are valid UTF-8."""
         spans = self.spans(docs, first, last, document_ends, *fragments)
         offsets = np.concatenate([[0], fragments[3]])[document_ends]  # without a fragment there is no id
         offsets = np.concatenate([[0], offsets])
         return character_spans(docs.data, docs.starts[first:last], docs.stops[first:last], offsets, spans)
 
     def _others(self, data: U8, cut: EncodedFragments, spans: OutI64, left: OutI64, count: int) -> None:
-        """Spans of the fragments that `direct_spans` has left."""
+        """Write the spans of the fragments that `direct_spans` could not decide."""
         listed = left[: 2 * count : 2]
         longest, flat = int((cut.stops[listed] - cut.starts[listed]).max()), spans.reshape(-1)
         if self._way.walk == "words":
@@ -128,7 +128,7 @@ class Aligner:
             if self._way.literal != "chunks" and replayed_parts(self.vocab, raw, start - origin, prefixed, wanted, out):
                 continue
             found = replayed_tokens(self.vocab, raw, start - origin, prefixed)
-            if self._way.literal != "chunks":  # whose ids are not looked at
+            if self._way.literal != "chunks":  # these have no ids to compare
                 _same([token for token, _, _ in found] == cut.ids[before:end].tolist(), fragment)
             spans[before:end] = [(i, j) for _, i, j in found] or np.empty((0, 2))
 
@@ -197,7 +197,7 @@ class Aligner:
         elif kind == rewritten_text.RWKV:
             raw, ends = rwkv.pieces(vocab)
             begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
-        bpe = self._way.rewriting == "bpe"  # PLaMo-2 has the flags too, and does not do it
+        bpe = self._way.rewriting == "bpe"  # PLaMo-2 has these flags too, but ignores them
         return rewritten_text.RewriteRules(
             kind, int(bpe and vocab.escape_whitespaces), int(bpe and pre_type(vocab.pre_type).begin_lines),
             int(vocab.shortest_utf8),
@@ -206,7 +206,7 @@ class Aligner:
         )  # fmt: skip
 
     def _kept_or_made(self, make: Callable[[], dict[str, Any]], *parts: str) -> dict[str, Any]:
-        """The structures `parts` as they are kept on disk; else what `make` gives, which is kept then."""
+        """The structures `parts` from the cache on disk; else those that `make` builds, which are then stored."""
         kept = None if self._key is None else load_arrays(self._key, "spans")
         known = kept and kept.part(*parts)
         if not known:
@@ -251,6 +251,6 @@ class Aligner:
 
 
 def _same(same: bool, fragment: int) -> None:
-    """AssertionError unless the ids that were walked are those that the text was encoded to."""
+    """AssertionError unless `same`: the walked ids are those of the text."""
     if not same:
         raise AssertionError(f"fragment {fragment}: alignment gives other ids than encoding; please report it")

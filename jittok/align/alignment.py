@@ -1,4 +1,4 @@
-"""What aligning gives: ids and the stretches of the text that they stand for."""
+"""The results of alignment: ids with their spans, for one text or for a batch."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from jittok.rows.token_array import Describe, TokenArray
 
 Text = str | bytes
 UNITS = ("bytes", "characters")
-"""What spans of a batch are counted in."""
+"""The units of a batch's spans."""
 SHOWN = 2000
-"""Tokens that are displayed at most."""
+"""The most tokens that are displayed."""
 
 
 class Alignment:
-    """The ids of one text, and where in the text each of them comes from.
+    """The ids of one text and their spans.
 
     `ids`: int32[n]
-    `spans`: int64[n, 2], byte offsets into the text as given (the UTF-8 of a str). Token k stands for bytes spans[k, 0]
-    up to, not including, spans[k, 1]
-    `text_reader`: str or bytes, None for rows of a batch
+    `spans`: int64[n, 2], byte offsets into the text as given (for a str, into its UTF-8). Token k covers the bytes from
+    spans[k, 0] up to, not including, spans[k, 1]
+    `text`: str or bytes, None for rows of a batch
 
-    Starts never fall, nor do ends. Where one character of the text became several tokens, these share its span. Other
-    tokens never overlap. A token that stands for nothing has an empty span: a space that was put before, BOS, EOS.
-    Arrays are read-only.
+    Starts never decrease, nor do ends. If one character of the text became several tokens, they share its span; other
+    tokens never overlap. A token that covers nothing has an empty span: an added space, BOS, EOS. Arrays are read-only.
     """
 
     def __init__(self, ids: NDArray[np.int32], spans: NDArray[np.int64], text: Text | None = None) -> None:
@@ -42,7 +41,8 @@ class Alignment:
         self._describe: Describe | None = None
 
     def described_by(self, describe: Describe) -> Alignment:
-        """The same, which shows itself as tokens: describe(ids) gives a record a token. It is not pickled."""
+        """The same alignment, displayed with details of its tokens: describe(ids) returns one record a token. It is not
+        pickled."""
         same = Alignment(self.ids, self.spans, self.text)
         same._describe = describe
         return same
@@ -52,9 +52,9 @@ class Alignment:
 
     @once
     def char_spans(self) -> NDArray[np.int64]:
-        """int64[n, 2]: the spans in characters of a str. Tokens that are parts of a character have its span.
+        """int64[n, 2]: the spans in characters of a str. Tokens that cover part of a character get the whole character.
 
-        TypeError where the text is not a str.
+        TypeError if the text is not a str.
         """
         if not isinstance(self.text, str):
             raise TypeError(f"char_spans: found a text of type {type(self.text).__name__}, expected str")
@@ -79,12 +79,12 @@ class Alignment:
         yield from zip(self.ids.tolist(), zip(starts, stops, strict=True), strict=True)
 
     def __getitem__(self, k: int) -> tuple[int, tuple[int, int]]:
-        """(id, (start, stop)) of token k. IndexError outside."""
+        """(id, (start, stop)) of token k. IndexError if there is none."""
         start, stop = self.spans[k].tolist()
         return int(self.ids[k]), (start, stop)
 
     def slice(self, k: int) -> Text:
-        """What token k stands for in the text: str where a str was given, and then whole characters."""
+        """The part of the text that token k covers; for a str, in whole characters."""
         if isinstance(self.text, str):
             start, stop = self.char_spans[k].tolist()
             return self.text[start:stop]
@@ -97,8 +97,8 @@ class Alignment:
         return [self.slice(k) for k in range(len(self))]
 
     def tokens_of(self, start: int, stop: int | None = None) -> range:
-        """The tokens that stand for any of text[start:stop] (in characters of a str, else bytes); one place if `stop`
-        is left out. Empty where nothing became of it."""
+        """The indices of the tokens that cover any of text[start:stop] (in characters of a str, else in bytes); without
+        `stop`, of the single character or byte at `start`. Empty if no token covers it."""
         stop = start + 1 if stop is None else stop
         spans = self.char_spans if isinstance(self.text, str) else self.spans
         first = int(np.searchsorted(spans[:, 1], start, "right"))
@@ -128,10 +128,10 @@ class Alignment:
 
 
 class AlignmentBatch:
-    """The alignments of many texts one after the other.
+    """The alignments of many texts.
 
     `ids`: int32[total]; `offsets`: int64[texts + 1], text i has ids[offsets[i]:offsets[i + 1]]; `spans`:
-    int64[total, 2], counted from the start of each text, in `unit`: "bytes" or "characters". All are read-only.
+    int64[total, 2], relative to the start of each text, in `unit`: "bytes" or "characters". All are read-only.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class AlignmentBatch:
 
     @classmethod
     def joined(cls, stretches: Iterable[tuple[Any, ...]], unit: str) -> AlignmentBatch:
-        """One batch of (ids, ends of rows, spans) of stretches of texts, in order; each is released before the next
-        is asked for."""
+        """One batch from several of (ids, ends of rows, spans), in order. Each is released before the next is taken
+        from the iterator."""
         ids, spans, ends = Growing(np.int32), Growing(np.int64), [np.zeros(1, np.int64)]
         for stretch in stretches:
             ends.append(stretch[1] + ids.size)
@@ -158,14 +158,14 @@ class AlignmentBatch:
 
     @property
     def tokens(self) -> TokenArray:
-        """The ids alone; nothing is copied."""
+        """The ids without spans; nothing is copied."""
         return TokenArray(self.ids, self.offsets)
 
     def __len__(self) -> int:
         return self.offsets.size - 1
 
     def __getitem__(self, row: int) -> Alignment:
-        """The ids and spans of one text, as views. IndexError outside."""
+        """The ids and spans of one text, as views. IndexError if there is no such row."""
         at = int(row) + (len(self) if row < 0 else 0)
         if not 0 <= at < len(self):
             raise IndexError(f"row {row}: expected {-len(self)} <= row < {len(self)}")

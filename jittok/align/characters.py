@@ -1,4 +1,4 @@
-"""Byte offsets to offsets of characters."""
+"""Convert spans in bytes to spans in characters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def character_spans(
     offsets: NDArray[np.int64],
     spans: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """int64[n, 2]: the spans in characters, read-only. Those of parts of a character are those of the character.
+    """int64[n, 2]: the spans in characters, read-only. A span that covers part of a character gets all of it.
 
-    data[starts[d]:stops[d]] is document d, valid UTF-8; offsets: int64[documents + 1] its tokens in spans: int64[n, 2]
+    data[starts[d]:stops[d]] is document d, valid UTF-8; offsets: int64[documents + 1] its rows in spans: int64[n, 2]
     """
     out = np.empty(spans.shape, np.int64)
     fixed = [frozen(array, np.int64) for array in (starts, stops, offsets, spans.reshape(-1))]
@@ -29,12 +29,12 @@ def character_spans(
 
 @kernel
 def count_characters(data: U8, starts: I64, stops: I64, offsets: I64, spans: I64, out: OutI64) -> int:
-    """`character_spans` to out: int64[2 * n]; returns n. Linear where neither starts nor ends of spans fall:
-    few files let them."""
+    """`character_spans` to out: int64[2 * n]; returns n. Linear if neither starts nor ends of spans decrease, which
+    holds for nearly all files."""
     text, positions, found = window(data), window(spans), window(out)
     for document in range(starts.size):
         origin, size = starts[document], stops[document] - starts[document]
-        for side in range(2):  # a start counts back to where its character begins, an end on to where it ends
+        for side in range(2):  # a start moves back to the beginning of its character, an end forward to the end
             at, characters = 0, 0  # characters that begin before `at`
             for k in range(2 * offsets[document] + side, 2 * offsets[document + 1], 2):
                 position = min(max(get_i64(positions, k), 0), size)

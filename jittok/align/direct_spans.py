@@ -1,8 +1,8 @@
-"""Spans that follow from the ids alone: most text of BPE, SPM, RWKV and PLaMo-2.
+"""Spans from the ids alone: the fast path for BPE, SPM, RWKV and PLaMo-2.
 
-Where a text passes unchanged but for its spaces, each token covers as many bytes as its text has. A fragment is done
-when the lengths of its tokens add up to its own (see `lengths`: then nothing else is possible); all others are listed
-for the slower ways.
+If a text is encoded unchanged except for its spaces, each token covers as many bytes as its text has. A fragment is
+done if the lengths of its tokens add up to its own length (`lengths` explains why that is sufficient); all others are
+listed for the slower paths.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class DirectRules(NamedTuple):
-    """Flags, 0 or 1: what a fragment must be like for its spans to follow from its ids."""
+    """Flags, 0 or 1: the conditions under which a fragment's spans follow from its ids."""
 
-    prefix: int  # a fragment at the start or after a special token gets a space before
-    well_formed: int  # it must be well-formed UTF-8
-    no_mark: int  # it must not begin with a byte order mark
+    prefix: int  # 1: a space is put before a fragment at the start or after a special token
+    well_formed: int  # 1: it must be valid UTF-8
+    no_mark: int  # 1: it must not begin with a byte order mark
 
 
 @kernel
@@ -45,16 +45,16 @@ def direct_spans(
     lengths: Lengths, rules: DirectRules, data: U8, document_starts: I64, first: int, last: int, document_ends: I64,
     starts: I64, stops: I64, tokens: I32, ends: I64, ids: I32, spans: OutI64, left: OutI64,
 ) -> int:  # fmt: skip
-    """Spans of the tokens of documents first .. last - 1.
+    """Write the spans of the tokens of documents first .. last - 1.
 
     document_starts: int64[documents] in `data`; document_ends: int64[last - first] fragments up to the end of each
-    starts, stops: int64[fragments], tokens: int32[fragments] as `jittok.fragments` says
-    ends: int64[fragments] places in `ids` where the ids of each end; ids: int32[n], each -1 or in the vocabulary
-    spans: int64[2 * n] start and stop of each token, counted from the start of its document
-    left: int64[2 * fragments] receives fragment and start of the document of each fragment that has to be done in
-    another way (its spans mean nothing yet)
+    starts, stops: int64[fragments], tokens: int32[fragments] see `jittok.fragments`
+    ends: int64[fragments] the end of each one's ids in `ids`: int32[n], each -1 or in the vocabulary
+    spans: int64[2 * n] start and stop of each token, relative to the start of its document
+    left: int64[2 * fragments] receives (fragment, start of its document) for each fragment that is not decided here,
+    whose spans are undefined
 
-    Returns how many of these there are. Linear in tokens, and in bytes where well-formedness counts.
+    Returns the number of these fragments. Linear in tokens, and in bytes if UTF-8 has to be valid.
     """
     text, numbers, sizes, out = window(data), window(ids), window(lengths.source), window(spans)
     count, fragment, k = 0, 0, 0
@@ -81,8 +81,8 @@ def direct_spans(
 
 @helper
 def _walk(sizes: Window, ids: Window, spans: Window, k: int, end: int, start: int, at: int, stop: int) -> bool:
-    """Spans of ids k .. end - 1, which cover text[start:stop] from `at` on (which may be before `start`, where a space
-    was put before); whether they do so exactly."""
+    """Write the spans of ids k .. end - 1, which cover text[start:stop] from `at` on (`at` is before `start` if a space
+    was added); returns whether they cover it exactly."""
     if k < end:
         at += get_u16(sizes, get_i32(ids, k) + 1)
         put_i64(spans, 2 * k, start)
@@ -98,10 +98,10 @@ def _walk(sizes: Window, ids: Window, spans: Window, k: int, end: int, start: in
 
 @helper
 def is_well_formed(text: Window, i: int, stop: int) -> bool:
-    """Whether text[i:stop] is UTF-8 in shortest form, of code points up to U+10FFFF; surrogates count as well formed.
+    """Whether text[i:stop] is valid UTF-8; surrogates are accepted.
 
-    64 bytes at once: where bytes that continue characters stand is what first bytes promise; then only the few first
-    bytes that do not go with every second one are looked at.
+    Checks 64 bytes at once: continuation bytes must be exactly where first bytes require them. Then only the few first
+    bytes that restrict their second byte are tested one by one.
     """
     while i + 64 <= stop:
         followers, two, three, four, _ = utf8_masks(text, i)
@@ -110,7 +110,7 @@ def is_well_formed(text: Window, i: int, stop: int) -> bool:
             continue
         if followers != two << _1 | three << _2 | four << _3:
             return False
-        size = 64  # without a character that goes on after these
+        size = 64  # less if the last character continues after these bytes
         if two >> _63 != _NONE:
             size = 63
         elif three >> _62 != _NONE:
@@ -143,5 +143,5 @@ def begins_with_mark(text: Window, i: int, stop: int) -> bool:
 
 @helper
 def first_id(ends: Window, fragment: int) -> int:
-    """Where the ids of a fragment begin."""
+    """The offset of a fragment's first id."""
     return get_i64(ends, fragment - 1) if fragment > 0 else 0

@@ -1,10 +1,11 @@
-"""Spans of texts that a `Pipeline` has encoded: where its tokens spell the text, their own bytes (`spelled`); else by
-its plain way, exact and slow. A long text is read a window at a time, along the ids (`token_walk`) or as tokens
-(`windows`).
+"""Spans of texts that a `Pipeline` has encoded.
 
-Each normalizer keeps which bytes every character stands for: its own where it has not changed, all that was replaced
-together, none for what was put before. A token stands for what its characters stand for; where bytes of one unchanged
-character became several tokens, each has its own bytes.
+If the tokens spell the text, each covers its own bytes (`spelled_tokens`). Otherwise the reference encodes the text
+again, which is exact and slow; long texts are read in windows, along the ids (`token_walk`) or as tokens (`windows`).
+
+The reference's normalizers keep the source bytes of every character: its own bytes if it is unchanged, all bytes that
+were replaced together, and none for added characters. A token covers the source bytes of its characters. If the bytes
+of one unchanged character became several tokens, each covers its own bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from jittok.reference.pipeline.run import runner
 
 
 class FileAligner:
-    """What finds the spans of a Pipeline's ids. Immutable; safe to share between threads."""
+    """Finds the spans of a Pipeline's ids. Immutable and thread-safe."""
 
     in_python = True
     """See `encode.batch`."""
@@ -39,10 +40,9 @@ class FileAligner:
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], _starts: NDArray[np.int64],
         _stops: NDArray[np.int64], _tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
     ) -> NDArray[np.int64]:  # fmt: skip
-        """int64[n, 2]: where each of the ids of documents first .. last - 1 comes from, in bytes of its document.
+        """int64[n, 2]: the span of each id of documents first .. last - 1, in bytes of its document.
 
-        The arrays are those of `Aligner.spans`. AssertionError unless the plain way, where it is asked, gives the same
-        ids.
+        The arrays are those of `Aligner.spans`. AssertionError if the reference is used and gives other ids.
         """
         offsets = _row_offsets(document_ends, ends)
         spans = np.empty((ids.size, 2), np.int64)
@@ -65,7 +65,7 @@ class FileAligner:
         return spans
 
     def _by_windows(self, raw: bytes, ids: NDArray[np.int32], spans: NDArray[np.int64]) -> bool:
-        """Write the spans of a long document's ids, a window of it at a time; whether that works."""
+        """Write the spans of a long document's ids, reading it in windows; returns whether that succeeded."""
         if len(raw) <= 2 * windows.FIRST_WINDOW_BYTES:
             return False
         single = self.pipeline.single if self.add_special else (FIRST_TEXT,)
@@ -90,7 +90,7 @@ class FileAligner:
     def spans_in_characters(
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], *fragments: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """`spans`, in characters of its document, which is valid UTF-8."""
+        """`spans`, but in characters; the documents are valid UTF-8."""
         spans = self.spans(docs, first, last, document_ends, *fragments)  # type: ignore[arg-type]
         offsets = _row_offsets(document_ends, fragments[3])
         return character_spans(docs.data, docs.starts[first:last], docs.stops[first:last], offsets, spans)
@@ -100,13 +100,13 @@ _SPELLINGS: WeakKeyDictionary[Pipeline, TokenSpelling | None] = WeakKeyDictionar
 
 
 def _spelling(pipeline: Pipeline) -> TokenSpelling | None:
-    """How tokens spell documents, found once."""
+    """`spelling_of` the pipeline, computed once."""
     if pipeline not in _SPELLINGS:
         _SPELLINGS[pipeline] = spelling_of(pipeline)
     return _SPELLINGS[pipeline]
 
 
 def _row_offsets(document_ends: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[documents + 1]: where the ids of each document begin; without a fragment there is no id."""
+    """int64[documents + 1]: the offset of each document's ids; a document without fragments has none."""
     of_documents: NDArray[np.int64] = np.concatenate([[0], ends])[document_ends]
     return np.concatenate([[0], of_documents])

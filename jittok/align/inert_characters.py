@@ -1,8 +1,8 @@
-"""Which stretches of a text Unigram's normalization leaves as they are, but for its blanks.
+"""Find the parts of a text that Unigram's normalization does not change, except for blanks.
 
-A character is *inert* where it becomes itself: no key of the charsmap is this character, and none that begins with it
-continues with the next one. Keys of several characters continue with few (combining marks, mostly), so flags of single
-characters tell. A blank is a byte that becomes a space. Inert stretches are found by blocks of 64 bytes.
+A character is *inert* if it is normalized to itself: no key of the character map is this character, and no key that
+begins with it continues with the next one. Few characters (mostly combining marks) are second in a key, so flags of
+single characters suffice. A blank is a byte that becomes a space. Inert parts are found in blocks of 64 bytes.
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ from jittok.vocab import Vocab
 
 BLANK_BIT = 4
 MAPPED, BEGINS_LONG_KEY, SECOND, KNOWN, BLANK = 1, 2, 4, 8, 1 << BLANK_BIT
-"""Flags of a character: becomes something else; begins keys of several characters; stands second in one; is a token by
-itself; becomes a space."""
+"""Flags of a character. MAPPED: it is changed; LONG: it begins keys of several characters; SECOND: it is second in one;
+KNOWN: it is a token by itself; BLANK: it becomes a space."""
 BEGINS = 1
-"""Bit of a step: the token begins with U+2581; above it, bytes of its text without that. Where spaces are not merged,
-each U+2581 is one byte there, and the bit is never set."""
+"""The lowest bit of a step: the token begins with U+2581. The other bits are the length of its text without that. If
+spaces are not merged, the bit is never set, and each U+2581 counts as one byte."""
 UNKNOWN, ODD = 0xFFFF, 0xFFFE
-"""Steps of the unknown token, and of those that are invalid UTF-8 or, where spaces are merged, hold U+2581
-elsewhere."""
+"""Steps of the unknown token, and of tokens that are invalid UTF-8 or, if spaces are merged, contain U+2581 after their
+beginning."""
 FREELY = (9, 10, 13, *range(0x20, 0x7F))
-"""Bytes that a block is not stopped by, but for a few."""
+"""Bytes that are inert in any block, unless they are in `Inert.stops`."""
 MOST_STOPS = 12
 _0, _1, _2, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 62, 63))
 
 
 class Inert(NamedTuple):
-    """Flags of characters, and what each token does in an inert stretch.
+    """Flags of characters, and the step of each token in inert text.
 
     Invariants: blocks has 128 entries for every page; the bytes of FREELY that are MAPPED or SECOND are in `stops`;
     U+2581 is KNOWN and MAPPED.
     """
 
     ascii: U8  # [256] MAPPED from 0x80 on
-    two: U8  # [2048] by the 11 bits of a two-byte form
-    three: U8  # [65536] by the 16 bits of a three-byte form
-    pages: U16  # [8704] two-stage table, for four-byte forms
+    two: U8  # [2048] by the 11 bits of a two-byte sequence
+    three: U8  # [65536] by the 16 bits of a three-byte sequence
+    pages: U16  # [8704] two-stage table, for four-byte sequences
     blocks: U8
     steps: U16  # [tokens + 1] of ids from -1 on
-    stops: Sequences  # single bytes that a block is stopped by, besides all that are not in FREELY
-    inner: U64  # [1024] a bit for each two bytes that are one after the other in a user-defined text
-    usable: int  # 1: the rest means something
+    stops: Sequences  # the bytes of FREELY that are not inert
+    inner: U64  # [1024] a bit for each two bytes that are adjacent in a user-defined text
+    usable: int  # 0: the other fields are empty, and this path is not used
 
 
 def build_inert(vocab: Vocab, rules: UnigramRules) -> Inert:
-    """The tables of a vocabulary of type "ugm"; not usable where spaces are not escaped, or the vocabulary
-    or its charsmap is odd."""
+    """The tables of a vocabulary of type "ugm"; not usable if spaces are not escaped, or if the vocabulary or its
+    character map is unusual."""
     keys, spaces = charsmap_keys(rules.charsmap), rules.spaces
     flags = None if keys is None else _flags(vocab, keys)
     if flags is None or not spaces.escape or spaces.append or rules.always:
         return _unusable()
     if not flags[SPACE_MARK_CODE] & KNOWN or not flags[0x20] & BLANK:
         return _unusable()
-    flags[SPACE_MARK_CODE] |= MAPPED  # one of the text's own is no blank
+    flags[SPACE_MARK_CODE] |= MAPPED  # one in the text itself is not a blank
     inner = _take_apart(vocab, flags)
     stops = [bytes([byte]) for byte in FREELY if flags[byte] & (MAPPED | SECOND)]
     if inner is None or len(stops) > MOST_STOPS:
@@ -91,13 +91,12 @@ def _unusable() -> Inert:
 
 
 def _take_apart(vocab: Vocab, flags: NDArray[np.uint8]) -> NDArray[np.uint64] | None:
-    """`Inert.inner`; None where a user-defined text has a bad byte.
+    """`Inert.inner`; None if a user-defined text is invalid UTF-8.
 
-    User-defined texts are not normalized, and neither is a text that begins like one. In an inert stretch this makes no
-    difference for characters that normalization leaves alone. Two kinds of characters of such texts are marked as
-    MAPPED: blanks that are no spaces, and characters that share their first byte with one of them (these may be taken
-    apart). At the end of a stretch, `is_hidden` asks whether a user-defined text that began in the stretch may hold the
-    character there.
+    User-defined texts are not normalized, and neither is a text that begins like one. For characters that normalization
+    does not change, this makes no difference. Two kinds of characters of such texts are flagged as MAPPED: blanks other
+    than spaces, and characters that share their first byte with one of these texts (a match may split them). At the end
+    of inert text, `is_hidden` tests whether a user-defined text that began before may contain the character there.
     """
     inner = np.zeros(1024, np.uint64)
     for token in np.flatnonzero(vocab.file_attributes & USER_DEFINED).tolist():
@@ -120,7 +119,7 @@ def _take_apart(vocab: Vocab, flags: NDArray[np.uint8]) -> NDArray[np.uint64] | 
 
 
 def _flags(vocab: Vocab, keys: CharsmapKeys) -> NDArray[np.uint8] | None:
-    """uint8[UNICODE_SIZE]; None where a key is invalid UTF-8."""
+    """uint8[UNICODE_SIZE] flags of characters; None if a key is invalid UTF-8."""
     flags, lengths = np.zeros(UNICODE_SIZE, np.uint8), np.diff(keys.offsets)
     code, owner, bad = characters(keys.data, keys.offsets, np.ones(lengths.size, bool))
     if bad.any() or not lengths.all():
@@ -145,12 +144,12 @@ def _flags(vocab: Vocab, keys: CharsmapKeys) -> NDArray[np.uint8] | None:
 
 
 def _sizes(code: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of code points in shortest form."""
+    """The lengths of code points in UTF-8."""
     return 1 + (code >= 0x80).astype(np.int64) + (code >= 0x800) + (code >= 0x10000)
 
 
 def _steps(vocab: Vocab, unk_id: int, merge: bool) -> U16:
-    """See UNKNOWN, ODD and BEGINS."""
+    """`Inert.steps`: see UNKNOWN, ODD and BEGINS."""
     data, offsets = vocab.token_bytes, vocab.token_offsets
     lengths = np.diff(offsets)
     code, owner, bad = characters(data, offsets, np.ones(len(vocab), bool))
@@ -195,7 +194,7 @@ def open_inert(inert: Inert) -> InertWindow:
 
 @helper
 def flags_at(inert: InertWindow, text: Window, i: int, stop: int) -> tuple[int, int]:
-    """(flags, bytes) of the character at i < stop; (MAPPED, 1) for a bad byte."""
+    """(flags, length) of the character at i < stop; (MAPPED, 1) for an invalid byte."""
     byte = get_u8(text, i)
     if byte < 0x80:
         return get_u8(inert.ascii, byte), 1
@@ -211,8 +210,8 @@ def flags_at(inert: InertWindow, text: Window, i: int, stop: int) -> tuple[int, 
 
 @helper
 def _inert_block(inert: InertWindow, text: Window, i: int) -> int:
-    """How many bytes of text[i:i + 64] are inert as far as is seen at once: 0, or up to the last character that ends in
-    there. A character begins at i; 65 bytes are readable."""
+    """The number of bytes of text[i:i + 64] that are inert if one look at all of them proves it (up to the end of the
+    last complete character), else 0. A character begins at i; 65 bytes are readable."""
     high, _, _, control, _ = span_masks(text, i)
     free = equal_mask(text, i, 10) | equal_mask(text, i, 9) | equal_mask(text, i, 13)
     if control & ~free | ones_begin(inert.stops, text, i) != _0:
@@ -242,8 +241,8 @@ def _inert_block(inert: InertWindow, text: Window, i: int) -> int:
 
 @helper
 def inert_end(inert: InertWindow, text: Window, begin: int, most: int, stop: int) -> tuple[int, bool]:
-    """Up to where text[begin:stop] is inert, looking at little more than `most` bytes; and whether that is because of
-    what is there. A step of normalization begins at `begin`."""
+    """(the end of the inert text from `begin` on, whether a character that is not inert is there); reads little more
+    than `most` bytes. A step of normalization begins at `begin`."""
     i, limit, block = begin, min(begin + most, stop), begin
     while i < limit:
         if i >= block and i + 65 <= stop:
@@ -265,7 +264,7 @@ def inert_end(inert: InertWindow, text: Window, begin: int, most: int, stop: int
 
 @helper
 def is_inert(inert: InertWindow, text: Window, i: int, stop: int) -> int:
-    """Bytes of the character at i < stop if it is inert and no blank but a space, else 0."""
+    """The length of the character at i < stop if it is inert and not a blank other than a space, else 0."""
     flags, length = flags_at(inert, text, i, stop)
     if flags & MAPPED or (flags & BLANK and get_u8(text, i) != 0x20):
         return 0
@@ -276,8 +275,8 @@ def is_inert(inert: InertWindow, text: Window, i: int, stop: int) -> int:
 
 @helper
 def is_hidden(inert: InertWindow, text: Window, i: int, stop: int) -> bool:
-    """Whether the character at i < stop, before which one is, may pass as a part of a user-defined text and
-    would become something else otherwise."""
+    """Whether the character at i < stop, which is not the first, may be part of a user-defined text and would otherwise
+    be changed."""
     pair = get_u8(text, i - 1) << 8 | get_u8(text, i)
     if (get_u64(inert.inner, pair >> 6) >> np.uint64(pair & 63)) & _1 == _0:
         return False
@@ -288,7 +287,7 @@ def is_hidden(inert: InertWindow, text: Window, i: int, stop: int) -> bool:
 
 @helper
 def _begin_of(text: Window, begin: int, i: int) -> int:
-    """Where the character that ends before i > begin begins, or one that holds byte i - 1."""
+    """The offset of the character that contains byte i - 1, where i > begin."""
     i -= 1
     while i > begin and get_u8(text, i) & 0xC0 == 0x80:
         i -= 1

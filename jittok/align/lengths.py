@@ -1,9 +1,8 @@
-"""How many bytes each token stands for: what spans are computed from.
+"""The number of bytes that each token covers.
 
-Each token has two counts. Both are *lower bounds* of what it can stand for, whichever way it came about. The tokens of
-a fragment stand for disjoint stretches of it. So when the lower bounds already add up to the whole fragment, each of
-them is exact, and no byte has to be compared. Ids begin at -1 (an unknown token that the vocabulary does not have), so
-the entry of an id is at id + 1.
+Each token has two lengths, and both are *lower bounds*, whichever way the token was made. The tokens of a fragment
+cover disjoint parts of it. So if the lower bounds add up to the whole fragment, each of them is exact, and no byte has
+to be compared. Ids begin at -1 (an unknown token that the vocabulary lacks), so the entry of an id is at id + 1.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
 class Lengths(NamedTuple):
-    """Bytes that tokens stand for, at least; see the module's docstring."""
+    """The least bytes that tokens cover; see the module's docstring."""
 
-    source: U16  # [tokens + 1] bytes of the text, where U+2581 stands for a space; more than fit are too few
-    output: I32  # [tokens + 1] bytes of what the text is rewritten to before it is cut into tokens
-    direct: int  # 1: `source` means something
+    source: U16  # [tokens + 1] bytes of the original text, where U+2581 is one space; capped, which is still a bound
+    output: I32  # [tokens + 1] bytes of the rewritten text that is tokenized
+    direct: int  # 1: `source` is usable
 
 
 def build_lengths(vocab: Vocab) -> Lengths:
@@ -53,17 +52,17 @@ def _entries(lengths: NDArray[np.int64], unknown: int, dtype: type[np.uint16 | n
 
 
 def is_dna(vocab: Vocab) -> bool:
-    """Whether stretches of DNA are searched for."""
+    """Whether the vocabulary treats <dna> ... </dna> specially."""
     return vocab.model == "hybriddna" and all(find_key(vocab, key) >= 0 for key in (DNA_BEGIN, DNA_END, DNA_UNKNOWN))
 
 
 def find_key(vocab: Vocab, key: bytes) -> int:
-    """The id of a text, -1 when there is none; without making the vocabulary's dict."""
+    """The id of a text, or -1; does not build the vocabulary's dict."""
     return int(np.append(_equal_keys(vocab, key), -1)[0])
 
 
 def _equal_keys(vocab: Vocab, key: bytes) -> NDArray[np.int64]:
-    """int64[n]: the tokens whose key this is."""
+    """int64[n]: the tokens that have this key."""
     found = np.flatnonzero(np.diff(vocab.key_offsets) == len(key))
     positions = vocab.key_offsets[found][:, None] + np.arange(len(key))
     equal: NDArray[np.bool_] = (vocab.key_bytes[positions] == np.frombuffer(key, np.uint8)).all(axis=1)
@@ -81,7 +80,7 @@ def _hex_tokens(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _marks(vocab: Vocab) -> NDArray[np.int64]:
-    """int64[tokens]: how often U+2581 is in each text."""
+    """int64[tokens]: the number of U+2581 in each text."""
     data, offsets = vocab.key_bytes, vocab.key_offsets
     here = np.zeros(data.size + 1, np.int64)
     if data.size >= len(SPACE_MARK_BYTES):
@@ -111,12 +110,12 @@ def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
     if vocab.model == "whitespace" or (encoded and vocab.escape_whitespaces) or pre.begin_lines:
         return output, None
     source = output.copy()
-    if vocab.escape_whitespaces:  # not encoded
+    if vocab.escape_whitespaces:  # not byte-level
         source -= 2 * _marks(vocab)
         source[ids] = 1
-        # a symbol that is no token falls into bytes, and a space in it into these
+        # a symbol that is no token becomes byte tokens, and a space in it these three
         source[ids[np.isin(bytes_, np.frombuffer(SPACE_MARK_BYTES, np.uint8))]] = 0
-    if is_dna(vocab):  # the k-mer at the end may have one letter only
+    if is_dna(vocab):  # the last k-mer may have a single letter
         source[_equal_keys(vocab, DNA_UNKNOWN)] = int(not vocab.escape_whitespaces)  # a space counts as three letters
         ends = vocab.key_offsets[1:]
         kmers = ends - vocab.key_offsets[:-1] >= len(KMER_MARK)
@@ -127,9 +126,9 @@ def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
 
 
 def _alphabet_lengths(vocab: Vocab) -> NDArray[np.int64]:
-    """int64[tokens]: bytes that the texts in the alphabet of bytes stand for; 0 for other texts, which do not come of
-    a text as a whole."""
-    from jittok.models.bpe.compile import decode_texts  # other types do without the room of BPE
+    """int64[tokens]: the number of bytes that each byte-level text means; 0 for other texts, which no whole word
+    becomes."""
+    from jittok.models.bpe.compile import decode_texts  # here, so that other types do not import BPE
 
     byte_of = np.full(0x200, -1, np.int32)
     byte_of[list(BYTE_OF_CHARACTER)] = list(BYTE_OF_CHARACTER.values())
@@ -147,14 +146,14 @@ def _spm(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     ids, bytes_ = _single_bytes(vocab)
     output[hex_ids] = 1
     if vocab.unk_id >= 0 and np.union1d(hex_bytes, bytes_[bytes_ > 0]).size < 256:
-        output[vocab.unk_id] = 1  # errors="replace": it stands for a byte that has no token
+        output[vocab.unk_id] = 1  # errors="replace": it replaces a byte that has no token
     source = output - 2 * _marks(vocab)
     source[output == 1] = 1
-    if not _equal_keys(vocab, SPACE_MARK_BYTES).size:  # a space falls into bytes, which stand for it together
+    if not _equal_keys(vocab, SPACE_MARK_BYTES).size:  # a space becomes three byte tokens, which cover it together
         for tokens, values in ((hex_ids, hex_bytes), (ids, bytes_)):
             source[tokens[np.isin(values, np.frombuffer(SPACE_MARK_BYTES, np.uint8))]] = 0
         if vocab.unk_id >= 0:
-            source[vocab.unk_id] = 0  # errors="replace": it stands for one of them
+            source[vocab.unk_id] = 0  # errors="replace": it may replace one of them
     return output, source
 
 
@@ -179,4 +178,4 @@ _WAYS: dict[str, Callable[[Vocab], tuple[NDArray[np.int64], NDArray[np.int64] | 
     "texts only": lambda vocab: (np.diff(vocab.token_offsets), None),
     "keys only": lambda vocab: (np.diff(vocab.key_offsets), None),
 }
-"""(bytes of what the text is rewritten to, bytes of the text itself or None) of each token; by `Alignment.lengths`."""
+"""By `Alignment.lengths`: functions that return (output, source or None) as in `Lengths`, without the entry of -1."""

@@ -23,7 +23,7 @@ Record = dict[str, Any]
 def chips(tokens: Sequence[Record]) -> str:
     """Colored tokens, equal colors never side by side; long rows are folded.
 
-    A token has `id` and, where known, `bytes` (hex digits), `text_reader`, `attributes`, `score`, `rank`, `span`,
+    A token has `id` and, where known, `bytes` (hex digits), `text`, `attributes`, `score`, `rank`, `span`,
     `source` (the bytes of the text, shown in place of its own). Without bytes it shows its id.
     """
     seen = tokens[: SHOWN + FOLDED]

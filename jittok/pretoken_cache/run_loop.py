@@ -164,7 +164,7 @@ def make_encode_run(
     encode_run(rules, cache, records, places, run, model, room_per_byte, most, text, size, fragments, k, last, ids,
     count, room, report) -> (the first fragment that is not done, the new count or a code). It encodes a run of up to
     `most` bytes from fragment k on. Nothing is done where the run has only one fragment. size: readable bytes of
-    `text_reader`; `model`: what the model's encode_piece takes.
+    `text`; `model`: what the model's encode_piece takes.
     """
 
     @helper

@@ -17,7 +17,7 @@ class Token(NamedTuple):
 
 
 class Mapped:
-    """`text_reader`, whose byte k stands for document[starts[k]:stops[k]]; starts and stops never fall."""
+    """`text`, whose byte k stands for document[starts[k]:stops[k]]; starts and stops never fall."""
 
     def __init__(self) -> None:
         self.text = bytearray()

@@ -1,1 +1,3 @@
-"""Where a text may be cut without changing one id: the rules of a vocabulary, and the search for such places."""
+"""Safe cuts: offsets where a text may be split without changing an id. `rules` computes a vocabulary's tables from its
+tokens, and `cuts` holds them and the look-ups that kernels use.
+"""

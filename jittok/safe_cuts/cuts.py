@@ -1,10 +1,10 @@
-"""Where a text may be cut without changing one id: rules about neighboring characters, computed from a vocabulary.
+"""The tables of safe cuts: rules about adjacent characters, computed from a vocabulary.
 
-A cut between two characters is safe when no token can reach across it. Each model says which neighbors its tokens
-hold. There are two levels. ASCII characters fall into classes, and rules say which class may be cut from which, so that
-64 bytes are decided by a few masks. Every other character has flags: with what kind of neighbor it is in some
-token, on its left and on its right. Characters of three bytes or more are also looked up pair by pair in a bit filter:
-two ideographs that no token holds side by side are cut apart. `pretokenize.splitters.spans` reads all this.
+A cut between two characters is safe if no token can contain both. There are two levels. ASCII characters belong to
+classes, and a table decides which class may be cut from which, so that a few masks decide 64 bytes at once. Every wide
+(non-ASCII) character has flags for the kinds of neighbors that it has in some token, on its left and on its right.
+Pairs of characters of three bytes or more are also looked up in a bit filter: two ideographs that are adjacent in no
+token are cut apart. `pretokenize.splitters.spans` reads these tables.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT, DoubleArray
 from jittok.structures.sequences import Sequences, SequenceWindow, open_sequences
 
 CONTROL, LETTER, DIGIT, OTHER, TIED, BLANK, WIDE = range(7)
-"""Classes. APART: up to APART_BYTES printable bytes or controls that a vocabulary ties to classes that the rest of
-their own class is free of; BLANK: the space, and controls that count as one; WIDE: everything that is not ASCII."""
+"""Classes. APART: up to APART_BYTES printable or control characters that some token joins with a class which the rest
+of their own class is never joined with; BLANK: the space, and control characters that become one; WIDE: non-ASCII."""
 CLASSES = 7
 APART_BYTES, BLANK_BYTES = 6, 5
 MOST_PAIRS = 16
-"""Pairs of bytes that are searched for in 64 places at once."""
+"""The most pairs of bytes that are searched for in 64 bytes at once."""
 PAIR_ROW, ANY_BYTE = 3, 0x100
-"""Words such a pair takes: first and second byte, where paths begin. ANY_BYTE: the one before them may be any."""
+"""Words of such a pair: first byte, second byte, where paths begin. ANY_BYTE: the byte before the pair may be any."""
 LONGEST_PATH = 63
 ANYWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""Paths may begin at any place before a cut."""
+"""Paths may begin at any offset before a cut."""
 
 LEFT_WIDE, LEFT_ASCII, LEFT_BLANK, RIGHT_WIDE, RIGHT_ASCII = 1, 2, 4, 8, 16
 """Flags of a wide character: some token has such a neighbor on that side of it."""
 JOINS = LEFT_WIDE | LEFT_ASCII | LEFT_BLANK | RIGHT_WIDE | RIGHT_ASCII
-"""A character that is never cut from anything but by the rules about classes."""
+"""All of these flags: only the table of classes may cut this character from another."""
 STICKY = 32
-"""Never cut from a wide character, whatever that says; JOINS are its other flags."""
+"""Never cut from a wide character, whatever the flags of that are; its other flags are JOINS."""
 LIKE_BLANK = 64
-"""Counts as a blank (U+2581, which is what a space becomes)."""
+"""Counts as a blank: U+2581, which spaces become."""
 ILL = 128
-"""No character at all: an overlong form."""
+"""Not a character: an overlong form."""
 PAIR_K1, PAIR_K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _6, _63 = np.uint64(6), np.uint64(63)
 
@@ -49,29 +49,29 @@ _6, _63 = np.uint64(6), np.uint64(63)
 class SpanRules(NamedTuple):
     """Invariants: blocks has 128 entries for every page; pairs.size << 6 == 1 << pair_bits."""
 
-    cuts: U64  # [CLASSES * CLASSES] all ones where class a, then class b (place CLASSES * a + b) may be cut, else 0
-    apart: I64  # [APART_BYTES] 0xFF, which no well-formed text holds, where unused
+    cuts: U64  # [CLASSES * CLASSES] at CLASSES * a + b: all ones if class a may be cut from class b after it, else 0
+    apart: I64  # [APART_BYTES] 0xFF, which never occurs in UTF-8, where unused
     blanks: I64  # [BLANK_BYTES] bytes that count as a space; 0x20 where unused
     last_blank: (
-        int  # 1: of a run of blanks only the last one belongs to what follows; the others are a span of their own
+        int  # 1: only the last one of a run of blanks belongs to the span after it; the others are a separate span
     )
-    two: U8  # [2048] flags of wide characters, by the 11 bits of a two-byte form
-    three: U8  # [65536] by the 16 bits of a three-byte form
-    pages: U16  # [8704] two-stage table, for four-byte forms
+    two: U8  # [2048] flags of wide characters, by the 11 bits of a two-byte sequence
+    three: U8  # [65536] by the 16 bits of a three-byte sequence
+    pages: U16  # [8704] two-stage table, for four-byte sequences
     blocks: U8
-    pairs: U64  # bit filter of pairs of wide characters that stand side by side in some token
+    pairs: U64  # bit filter of pairs of wide characters that are adjacent in some token
     pair_bits: int
-    not_before_wide: int  # 1: an ASCII character before a wide one is not cut from what is before it
-    crossings: U64  # [1024] a bit for each pair of bytes that a cut may come between though a path below crosses it
+    not_before_wide: int  # 1: an ASCII character before a wide one is not cut from the character before it
+    crossings: U64  # [1024] a bit for each pair of bytes that classes would cut although some path contains it
     crossing_pairs: U64  # [PAIR_ROW * n] these pairs, see PAIR_ROW and `crosses_path`; none for more than MOST_PAIRS
-    forbidden: Sequences  # those that a path begins with, with the byte before them where it is the same in all paths:
-    # a cut between the last two of these bytes crosses one
-    sought: Sequences  # the others, likewise
+    forbidden: Sequences  # pairs that some path begins with, and the byte before them if all paths have the same one:
+    # a cut between the last two of these bytes always crosses a path
+    sought: Sequences  # the other pairs, likewise
     any_crossings: int  # whether there is such a pair
-    paths: DoubleArray  # texts that no cut may come inside of, wherever a beginning of one is in a text
-    longest_path: int  # bytes of the longest of them
-    lines: int  # 1: runs of newlines are spans of their own, whatever the classes say
-    odd: U64  # [4] a bit for each byte that may not stand for itself: no cut so near that a path may hold both
+    paths: DoubleArray  # texts that must not be cut, wherever a prefix of one is in a text
+    longest_path: int  # bytes of the longest path
+    lines: int  # 1: runs of newlines are separate spans, whatever the classes are
+    odd: U64  # [4] a bit for each byte that normalization may change: no cut so near that a path may contain both
 
 
 class SpanWindow(NamedTuple):
@@ -134,7 +134,8 @@ def open_rules(rules: SpanRules) -> SpanWindow:
 
 @helper
 def wide_character(rules: SpanWindow, text: Window, i: int) -> tuple[int, int, int]:
-    """(code point, bytes, flags) of the character whose first byte, C0 and up, is at i; three more are readable."""
+    """(code point, length, flags) of the wide character at i, whose first byte is C0 or above. Three bytes after it are
+    readable."""
     byte = get_u8(text, i)
     second = get_u8(text, i + 1) & 0x3F
     if byte < 0xE0:
@@ -152,31 +153,31 @@ def wide_character(rules: SpanWindow, text: Window, i: int) -> tuple[int, int, i
 
 @helper
 def pair_slot(left: int, right: int, bits: int) -> np.uint64:
-    """The bit of a pair of code points in a filter of 2 ** bits."""
+    """The index of a pair of code points in a filter of 2 ** bits bits."""
     h = multiply(multiply(np.uint64(left), PAIR_K1) ^ np.uint64(right), PAIR_K2)
     return h >> np.uint64(64 - bits)
 
 
 @helper
 def may_join(rules: SpanWindow, left: int, right: int) -> bool:
-    """Whether some token may hold these wide characters side by side."""
+    """Whether these wide characters may be adjacent in some token."""
     position = pair_slot(left, right, rules.pair_bits)
     return bool((get_u64(rules.pairs, np.int64(position >> _6)) >> (position & _63)) & np.uint64(1))
 
 
 @helper
 def may_cross(rules: SpanWindow, text: Window, at: int) -> bool:
-    """Whether the bytes on both sides of `at` > 0 are such a pair."""
+    """Whether the bytes on both sides of `at` > 0 are a pair of `crossings`."""
     pair = get_u8(text, at - 1) << 8 | get_u8(text, at)
     return bool((get_u64(rules.crossings, pair >> 6) >> np.uint64(pair & 63)) & np.uint64(1))
 
 
 @helper
 def crosses_path(rules: SpanWindow, text: Window, begin: int, at: int, stop: int, starts: np.uint64) -> bool:
-    """Whether a beginning of one of the paths is in text[begin:stop] so that it goes on across `at` > begin.
+    """Whether a prefix of some path is in text[begin:stop] and crosses the offset `at` > begin.
 
-    starts: bit d for paths that begin at at - d; bit 0 for some that odd bytes may become part of, so that none of
-    these may be near.
+    starts: bit d for paths that begin at at - d; bit 0 for paths that odd bytes may become part of: then no odd byte
+    may be near.
     """
     if starts & np.uint64(1) != np.uint64(0):
         for i in range(max(begin, at - rules.longest_path), min(stop, at + rules.longest_path)):

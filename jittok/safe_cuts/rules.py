@@ -1,4 +1,4 @@
-"""The rules about neighboring characters, computed from a vocabulary: which side by side some token holds."""
+"""Compute the tables of safe cuts from a vocabulary: which characters are adjacent in some token."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ _ALL = (1 << 64) - 1
 
 
 class Paths(NamedTuple):
-    """Texts that no cut may come inside of, of up to LONGEST_PATH bytes."""
+    """Texts of up to LONGEST_PATH bytes that must not be cut."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    pairs: NDArray[np.int64]  # neighbors in them, first << 8 | second, that the classes would cut, each once,
-    before: NDArray[np.int64]  # the byte before such a pair in all of them, or cuts.ANY_BYTE
-    starts: NDArray[np.uint64]  # and where texts begin that hold them, see `crosses_path`
-    odd: NDArray[np.int64]  # bytes that may become part of such a text without being in it
+    pairs: NDArray[np.int64]  # adjacent bytes in them, first << 8 | second, that the classes would cut; no duplicates
+    before: NDArray[np.int64]  # [pairs] the byte before such a pair in all texts, or cuts.ANY_BYTE
+    starts: NDArray[np.uint64]  # [pairs] where the texts that contain it begin, see `crosses_path`
+    odd: NDArray[np.int64]  # bytes that normalization may turn into a part of such a text
 
 
 _NO_TEXTS = np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32)
 
 
 class Neighbours(NamedTuple):
-    """Characters that stand side by side in tokens; blanks are 0x20."""
+    """Pairs of characters that are adjacent in tokens; blanks are 0x20."""
 
     left: NDArray[np.int64]  # code points
     right: NDArray[np.int64]
@@ -69,8 +69,8 @@ class Neighbours(NamedTuple):
 def characters(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """(code points, the text that each is in, texts that are invalid UTF-8 and have no characters here) of chosen
-    texts.
+    """(code points of the chosen texts, the text that each is in, bool[texts] whether a text is invalid UTF-8). Invalid
+    texts have no code points here.
 
     data: uint8[bytes], offsets: int64[texts + 1], chosen: bool[texts]
     """
@@ -105,8 +105,8 @@ def characters(
 def _all_well_formed(
     data: NDArray[np.uint8], lengths: NDArray[np.int64], follower: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """(all code points, how many each text has) of texts that begin with characters and are strict UTF-8, as nearly all
-    vocabularies' are; else None. Python decodes these ten times as fast."""
+    """(all code points, how many each text has) if all texts are valid UTF-8, as in nearly all vocabularies; else None.
+    Python's decoder is ten times as fast."""
     full = lengths > 0
     begins = (np.cumsum(lengths) - lengths)[full]
     if follower[begins].any():
@@ -121,7 +121,7 @@ def _all_well_formed(
 
 
 def neighbours(data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Neighbours:
-    """All pairs of neighboring characters of the chosen texts that are UTF-8 (others match nothing in UTF-8).
+    """All pairs of adjacent characters in those chosen texts that are valid UTF-8; others match nothing in valid UTF-8.
 
     data: uint8[bytes], offsets: int64[texts + 1], chosen: bool[texts]
     """
@@ -131,7 +131,7 @@ def neighbours(data: NDArray[np.uint8], offsets: NDArray[np.int64], chosen: NDAr
 
 
 def class_of(apart: Iterable[int] = (), blanks: Iterable[int] = ()) -> NDArray[np.int64]:
-    """int64[129]: the class of each ASCII byte, and of wide characters at place 128."""
+    """int64[129]: the class of each ASCII byte; at index 128, that of wide characters."""
     found = np.full(129, OTHER, np.int64)
     found[:0x20], found[0x7F] = CONTROL, CONTROL
     found[0x30:0x3A], found[0x41:0x5B], found[0x61:0x7B] = DIGIT, LETTER, LETTER
@@ -142,9 +142,9 @@ def class_of(apart: Iterable[int] = (), blanks: Iterable[int] = ()) -> NDArray[n
 
 
 def tied_classes(table: NDArray[np.bool_], classes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """bool[CLASSES, CLASSES]: some member of class a may be before one of class b.
+    """bool[CLASSES, CLASSES]: whether some member of class a is before one of class b in a token.
 
-    table: bool[129, 129] the same for ASCII bytes and wide characters, classes: as from `class_of`
+    table: bool[129, 129] the same for ASCII bytes and wide characters; classes: from `class_of`
     """
     left, right = np.nonzero(table)
     found = np.zeros((CLASSES, CLASSES), bool)
@@ -153,7 +153,8 @@ def tied_classes(table: NDArray[np.bool_], classes: NDArray[np.int64]) -> NDArra
 
 
 def choose_apart(table: NDArray[np.bool_], never: Iterable[int] = ()) -> list[int]:
-    """Up to APART_BYTES bytes whose leaving their class frees the most pairs of classes; in order of their use."""
+    """Up to APART_BYTES bytes to move to the class APART so that the most pairs of classes may be cut; the most useful
+    first."""
     weights = np.ones((CLASSES, CLASSES))
     weights[:, BLANK] = 8  # words end at blanks: nothing is worth more
     weights[TIED], weights[:, TIED] = 0, 0
@@ -171,7 +172,7 @@ def choose_apart(table: NDArray[np.bool_], never: Iterable[int] = ()) -> list[in
 
 
 def pair_table(pairs: Neighbours) -> NDArray[np.bool_]:
-    """bool[129, 129]: which ASCII bytes (128: wide characters) stand side by side."""
+    """bool[129, 129]: which ASCII bytes (128: wide characters) are adjacent."""
     table = np.zeros((129, 129), bool)
     table[np.minimum(pairs.left, 128), np.minimum(pairs.right, 128)] = True
     return table
@@ -204,9 +205,9 @@ def build_rules(
 ) -> SpanRules:
     """The rules as arrays.
 
-    cuts: bool[CLASSES, CLASSES] which class may be cut from which (wide from wide never is, by this table)
+    cuts: bool[CLASSES, CLASSES] which class may be cut from which (this table never cuts wide from wide)
     flags: uint8[UNICODE_SIZE]
-    pairs: those of tokens, for the filter (None: any two may stand side by side)
+    pairs: the adjacent characters of tokens, for the filter (None: any two may be adjacent)
     """
     cuts = cuts.copy()
     cuts[WIDE, WIDE] = False
@@ -275,7 +276,8 @@ def no_cuts() -> SpanRules:
 
 
 def rules_of(found: Neighbours, lines: bool = False) -> SpanRules:
-    """The rules of models that only merge, where spaces are U+2581: cuts between characters not `found` side by side.
+    """The rules of models that only merge and have U+2581 for spaces: cuts between characters that are not adjacent in
+    `found`.
 
     lines: see SpanRules
     """
@@ -294,7 +296,7 @@ def _filled(values: Iterable[int], size: int, unused: int) -> NDArray[np.int64]:
 
 
 def _pair_filter(left: NDArray[np.int64], right: NDArray[np.int64], bits: int) -> NDArray[np.uint64]:
-    """The bit filter of pairs of code points; the same hash as `pair_slot`."""
+    """The bit filter of these pairs of code points, with the hash of `pair_slot`."""
     with np.errstate(over="ignore"):
         positions = ((left.astype(np.uint64) * PAIR_K1) ^ right.astype(np.uint64)) * PAIR_K2 >> np.uint64(64 - bits)
     words = np.zeros(1 << bits - 6, np.uint64)

@@ -76,7 +76,7 @@ def find_token(trained: Trained, token: str | int) -> int:
 def explain(trained: Trained, words: Counts, token: str | int) -> dict[str, Any]:
     """How a token came to be: the merges that lead to it, its count then, and the most frequent words that made it.
 
-    `text_reader` says all of it in words.
+    `text` says all of it in words.
     """
     made, number = trained.learned, find_token(trained, token)
     merges = {made_id: k for k, made_id in enumerate(made.merges.ids.tolist())}
