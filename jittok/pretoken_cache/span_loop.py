@@ -165,7 +165,7 @@ def make_encode_spans(
     count, WHOLE or a code. It writes the ids of the fragment text[start:stop]. headed: whether work.run.first is in
     front of it.
 
-    size: readable bytes of `text`. `scratch`: a SpanWorkWindow; `model`: what the model's encode_piece takes.
+    size: readable bytes of `text`. `work`: a SpanWorkWindow; `model`: what the model's encode_piece takes.
     """
 
     @helper
