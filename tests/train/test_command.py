@@ -94,7 +94,7 @@ def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) 
     assert any(b" " in tok.decode_bytes([token]).strip() for token in range(500, 700))
     assert not (tmp_path / "work").exists()
     assert main(["train", "--words", "x", "--size", "700", "--superbpe", "500", "--out", "y.gguf"]) == 2
-    assert "stretches of words are counted there" in capsys.readouterr().err
+    assert "counts sequences of words in the documents" in capsys.readouterr().err
     pytest.importorskip("sentencepiece")
     pytest.importorskip("google.protobuf")
     unigram = ["--model", "unigram", "--normalization", "nmt_nfkc", "--slices", 2]
@@ -328,7 +328,7 @@ def test_counted_words_are_taken_for_what_they_are(tmp_path: Path, capsys: Any, 
         assert said in capsys.readouterr().err
     run(capsys, "--words", "own.words", "--pre", "own.json", *ours)
     assert main(["train", "--words", "plain.words", "--special", "<s>", *ours]) == 0
-    assert "count with --special too" in capsys.readouterr().err
+    assert "use the same --special when counting" in capsys.readouterr().err
     Path("hand.words").write_text("3\tto\n2\tbe\n")
     run(capsys, "--words", "hand.words", *ours, "--like", "hf")
     Path("strange.words").write_text('#jittok words 1 {"pre": "nope"}\n3\tto\n')
