@@ -1,8 +1,8 @@
-"""Documents with long rows of marks in the order of their normal form, and the way back.
+"""Sort long runs of combining marks before a document is aligned in windows, and map the spans back.
 
-A normal form sorts a row of marks, however long it is: no window of it shows what becomes of it, so windows of the
-document would not agree. Of the document with that row in order they do, as a window of such a row stays as it is. What
-a normal form changes together is one stretch, and all that it becomes stands for that stretch as a whole.
+A normal form sorts each run of combining marks, however long. A window that contains part of a run would sort only that
+part, so windows would disagree. If the run is sorted first, normalization does not change it, and windows agree. A span
+that covers any of a changed part covers the whole part.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from jittok.reference.pipeline.run import Runner
 from jittok.unicode.libraries import Form, non_starters, normal_form, normal_form_of_row, ranges
 
 LONG_ROW = 1 << 12
-"""Characters of a row that is put in order. Shorter ones are seen by windows as a whole."""
+"""The least marks of a run that is sorted here. Windows contain shorter ones as a whole."""
 CONTEXT_CHARACTERS = 64
-"""Characters before a row, among which the stretch begins that it changes with."""
+"""Characters before a run that are searched for the beginning of the part that changes with it."""
 SPANS_PER_STEP = 1 << 16
-"""Spans that are mapped at once."""
+"""Spans that are mapped at a time."""
 ESCAPED = "surrogateescape"
-"""How bytes that are invalid UTF-8 keep their places in a text."""
+"""The error handler that keeps bytes of invalid UTF-8 in a str."""
 
 
 class OrderedDocument(NamedTuple):
-    """A document with its rows in order, and what changed, in order of places."""
+    """A document with sorted runs, and its changed parts, by rising offset."""
 
     raw: bytes
-    starts: NDArray[np.int64]  # [n] bytes of `raw` that are new
+    starts: NDArray[np.int64]  # [n] the changed parts in `raw`
     stops: NDArray[np.int64]
-    old_starts: NDArray[np.int64]  # [n] and what they stand for, in bytes of the document as it was
+    old_starts: NDArray[np.int64]  # [n] the same parts in the original document
     old_stops: NDArray[np.int64]
 
     def put_back(self, spans: NDArray[np.int64]) -> None:
-        """Change int64[n, 2] spans of `raw` to those of the document as it was."""
+        """Convert int64[n, 2] spans in `raw` to spans in the original document, in place."""
         for at in range(0, len(spans), SPANS_PER_STEP):
             part = spans[at : at + SPANS_PER_STEP]
             empty = part[:, 0] == part[:, 1]
@@ -48,7 +48,7 @@ class OrderedDocument(NamedTuple):
             part[:, 0], part[:, 1] = starts, np.where(empty, starts, stops)
 
     def _places(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where what bytes of `raw` stand for begins and ends."""
+        """(starts, stops) in the original document of the bytes at these offsets of `raw`."""
         change = np.searchsorted(self.starts, at, "right") - 1
         inside = (change >= 0) & (at < self.stops[change])
         shifted = at + np.where(change >= 0, self.old_stops[change] - self.stops[change], 0)
@@ -57,7 +57,7 @@ class OrderedDocument(NamedTuple):
 
 
 def ordered_document(run: Runner, raw: bytes, parse_special: bool) -> OrderedDocument | None:
-    """A document in which a normalizer changes no long row of marks; None where it has none, or that is not known."""
+    """The document with its long runs of marks sorted; None if it has none, or if sorting might change the result."""
     steps = run.pipeline.normalize
     if run.pieces or not steps or not isinstance(steps[0], Compose):
         return None
@@ -91,7 +91,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _start(text: str, first: int, row: int, form: Form) -> int:
-    """Where the stretch begins that a normal form changes a row of marks with; after the row if no one knows."""
+    """The beginning of the part that a normal form changes together with a run of marks; -1 if it is unknown."""
     begin = max(first, row - CONTEXT_CHARACTERS)
     found = begin + [start for start, _ in stretches(text[begin : row + 1], form)][-1]
     return found if found > begin or begin == first else -1
@@ -99,7 +99,7 @@ def _start(text: str, first: int, row: int, form: Form) -> int:
 
 @cache
 def _marks() -> frozenset[str]:
-    """Characters that begin no stretch: some that only later versions of Unicode know are marks for Python."""
+    """The combining marks, including characters of later versions of Unicode that are marks for Python."""
     newer = (chr(c) for first, last in ranges("newer") for c in range(first, last + 1))
     later = (c for c in newer if unicodedata.combining(unicodedata.normalize("NFKD", c)[0]))
     return non_starters("NFKC") | frozenset(later)

@@ -1,4 +1,4 @@
-"""Spans where fragments were brought to NFC before they were encoded: found over what they became, then mapped back."""
+"""Spans of fragments that were normalized to NFC before encoding: found in the normalized text, then mapped back."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def spans_through_nfc(
     document_ends: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64],
     tokens: NDArray[np.int32], ends: NDArray[np.int64], ids: NDArray[np.int32],
 ) -> NDArray[np.int64]:  # fmt: skip
-    """int64[n, 2]: the spans, in bytes of their documents. The other arguments are those of `Aligner.spans`, and
-    spans_of is that function for fragments that are encoded as they are there."""
+    """int64[n, 2]: the spans, in bytes of their documents. spans_of: the function for fragments that are encoded
+    unchanged; the other arguments are those of `Aligner.spans`."""
     changed = found.changes >= 0
     counts = np.diff(ends, prepend=0)
     of = np.repeat(np.arange(starts.size), counts)  # the fragment of each id

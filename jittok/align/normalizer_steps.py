@@ -1,7 +1,7 @@
-"""Unigram's normalization step by step, over windows: what `normalized` does with arrays.
+"""Unigram's normalization step by step, on windows; `unigram_normalizer` does the same on arrays.
 
-For vocabularies that escape spaces and whose charsmap has been walked as a whole (`charsmap_keys`), so that
-no link of it can lead outside.
+For vocabularies that escape spaces and whose character map was checked as a whole (`charsmap_keys`), so that no link in
+it leads outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 
 
 class StepWindow(NamedTuple):
-    """What steps are made with."""
+    """The tables that steps read, as windows."""
 
     user: Window
     map_units: Window
@@ -30,17 +30,17 @@ class StepWindow(NamedTuple):
     map_root: int
     replacements: Window
     characters: Window  # tokens that are one character
-    merge: int  # 1: runs of spaces become the one before the next word
+    merge: int  # 1: runs of spaces become one space before the next word
     shortest: int  # Vocab.shortest_utf8
 
 
 class NormalizerCursor(NamedTuple):
-    """How far a text is normalized."""
+    """The state of normalization."""
 
-    i: int  # what comes next; -1: there is no capacity for it, or what it becomes depends on what is far before
-    size: int  # bytes that have come out
-    inside: bool  # inside a word; where spaces are not merged: after the space before the text, if there is one
-    gap_start: int  # blanks that were left out since the last word, -1: none
+    i: int  # next offset in the text; -1: no capacity, or the result depends on text far before
+    size: int  # bytes written
+    inside: bool  # inside a word; if spaces are not merged: after the prepended space, if there is one
+    gap_start: int  # start of the blanks that were skipped since the last word; -1: none
     gap_stop: int
 
 
@@ -66,7 +66,7 @@ def open_steps(rules: UnigramRules) -> StepWindow:
 def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int, int]:
     """(what comes out, bytes used, bytes that come out) of one step: SAME, BAD or the place of a replacement."""
     end = user_path(steps.user, text, i, stop)[0]
-    if end > i:  # a path of user-defined tokens passes as it is
+    if end > i:  # a path of user-defined tokens is copied unchanged
         return SAME, end - i, end - i
     used, value = longest_known_key(steps.map_units, steps.map_size, steps.map_root, text, i, stop)
     if used > 0:
@@ -101,7 +101,7 @@ def normalize_more(
     cursor: NormalizerCursor,
     need: int,
 ) -> NormalizerCursor:
-    """The cursor when `need` bytes of the fragment text[start:stop] have come out, or all."""
+    """Normalize the fragment text[start:stop] until `need` bytes are written, or all; returns the cursor."""
     i, at, inside, gap_start, gap_stop = cursor
     while i >= 0 and i < stop and at < need:
         source, used, size = SAME, 0, is_inert(inert, text, i, stop)
@@ -141,7 +141,7 @@ def normalize_more(
 
 @helper
 def is_character(steps: StepWindow, out: Normal, at: int, stop: int) -> bool:
-    """Whether the character in out.text[at:stop], bytes up to its end or that of the text, is a token alone."""
+    """Whether out.text[at:stop], a character or the rest of the text, is a token by itself."""
     node = ROOT
     for i in range(at, stop):
         position = get_i32(steps.characters, UNIT * node + BASE) ^ get_u8(out.text, i)

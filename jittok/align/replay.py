@@ -1,7 +1,7 @@
-"""Spans found by encoding once more, step by step and in Python: what lengths alone cannot tell.
+"""Find spans by encoding a fragment again in Python, step by step: the fallback for what token lengths do not decide.
 
-That is rare: bytes that have no token, symbols of BPE that are no token, byte tokens that came about as a text. Symbols
-are merged as llama.cpp does it, which tells where each of them is.
+Such fragments are rare: they have bytes without a token, BPE symbols that are no token, or byte tokens that were found
+as texts. Symbols are merged as in llama.cpp, keeping the offset of each.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from jittok.unicode.tables import decode, is_whitespace, lower, sequence_length,
 from jittok.vocab import Vocab
 
 HASHED = 5
-"""Letters of DNA a token; bytes a token of llama.cpp's type for its own tests."""
+"""Bytes a token of llama.cpp's type for its own tests."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
-"""A code point above U+10FFFF, which only errors="replace" lets pass: as four bad bytes."""
+"""A code point above U+10FFFF. It is only encoded with errors="replace", as four invalid bytes."""
 
 LONG_FRAGMENT = 1 << 16
-"""Bytes of a fragment that is done in parts,"""
+"""Fragments of this many bytes or more are aligned in parts."""
 PART_BYTES = 1 << 15
-"""of so many, or as many more as there are to the next place between words."""
+"""The least bytes of a part, which ends between two words."""
 BETWEEN_WORDS = re.compile(rb"(?<=[A-Za-z])(?= [A-Za-z])")
 
 Token = tuple[int, int, int]
-"""An id, and where what it stands for begins and ends."""
+"""(id, start, stop)."""
 Rank = Callable[[bytes, bytes], float | None]
 
 
 class SourceMappedText(NamedTuple):
-    """Bytes, each with the stretch of the document that it stands for."""
+    """A rewritten text, with the span in the document that each of its bytes comes from."""
 
     text: bytes
     starts: list[int]
@@ -50,7 +50,8 @@ class SourceMappedText(NamedTuple):
         return SourceMappedText(self.text[i:j], self.starts[i:j], self.stops[i:j])
 
     def replaced(self, parts: Iterable[tuple[bytes, int, int]]) -> SourceMappedText:
-        """Each part (out, i, j) in the place of bytes i .. j - 1: as one unit, unless nothing has changed."""
+        """The text made of parts (out, i, j), each a replacement of the bytes i .. j - 1. All bytes of a changed part
+        get the span of the whole part."""
         out = SourceMappedText(b"", [], [])
         texts = []
         for text, i, j in parts:
@@ -67,7 +68,7 @@ class SourceMappedText(NamedTuple):
         return out._replace(text=b"".join(texts))
 
     def located(self, tokens: Iterable[Token]) -> Iterator[Token]:
-        """Tokens of places in these bytes as tokens of stretches of the document."""
+        """Convert tokens with spans in this text to tokens with spans in the document."""
         for token, i, j in tokens:
             yield token, self.starts[i], self.stops[j - 1]
 
@@ -93,8 +94,8 @@ def replayed_tokens(vocab: Vocab, raw: bytes, start: int, prefixed: bool) -> lis
 def replayed_parts(
     vocab: Vocab, raw: bytes, start: int, prefixed: bool, ids: NDArray[np.int32], spans: NDArray[np.int64]
 ) -> bool:
-    """Write the spans of a long fragment's ids to `spans`, int64[n, 2], a part of it at a time, as Python's lists take
-    hundreds of bytes for each; whether that gave these ids. Parts are cut between words, if a space begins one."""
+    """Write the spans of a long fragment's ids to `spans`, int64[n, 2], in parts, because Python lists take hundreds of
+    bytes for each byte of text. Parts are cut before a space between letters; returns whether they gave these ids."""
     if len(raw) < LONG_FRAGMENT:
         return False
     at, done = 0, 0
@@ -111,7 +112,8 @@ def replayed_parts(
 
 
 def merged(text: bytes, rank: Rank) -> list[bytes]:
-    """The symbols that are left when no two neighbors have a rank; the lowest is merged first, then the leftmost."""
+    """Merge adjacent symbols until no pair has a rank, the lowest rank first, the leftmost among equals; returns the
+    symbols that are left."""
     starts, at = [], 0
     while at < len(text):
         starts.append(at)
@@ -142,7 +144,7 @@ def merged(text: bytes, rank: Rank) -> list[bytes]:
 
 
 def _fallen(vocab: Vocab, symbols: list[bytes], byte_id: Callable[[int], int | None]) -> Iterator[Token]:
-    """The tokens of symbols that follow each other; those of the bytes of a symbol that is none, if there are any."""
+    """The tokens of adjacent symbols. A symbol that is no token becomes the tokens of its bytes, if there are any."""
     at = 0
     for symbol in symbols:
         token = vocab.ids.get(symbol)
@@ -169,13 +171,13 @@ def _spm(vocab: Vocab, source: SourceMappedText, prefixed: bool) -> Iterator[Tok
 
     def byte_id(byte: int) -> int:
         token = ids.get(b"<0x%02X>" % byte, ids.get(bytes([byte])) if byte else None)
-        return vocab.unk_id if token is None else token  # with errors="replace"; otherwise encoding has failed
+        return vocab.unk_id if token is None else token  # with errors="replace"; otherwise encoding would have failed
 
     return text.located(_fallen(vocab, merged(text.text, rank), byte_id))
 
 
 def _with_replacements(vocab: Vocab, source: SourceMappedText) -> SourceMappedText:
-    """Each byte of a code point above U+10FFFF as U+FFFD, where decoding would let it pass."""
+    """Replace each byte of a code point above U+10FFFF by U+FFFD, if the decoder would accept such a code point."""
     if vocab.shortest_utf8:
         return source
     parts, done = [], 0
@@ -187,7 +189,8 @@ def _with_replacements(vocab: Vocab, source: SourceMappedText) -> SourceMappedTe
 
 
 def _without_inner_spaces(vocab: Vocab, source: SourceMappedText) -> SourceMappedText:
-    """Each byte of a space inside a word as U+FFFD, as often as that makes another one stand in a word."""
+    """Replace spaces inside words by U+FFFD, one for each byte, until there is none: a replacement may put another
+    space inside a word."""
     while spaces := spaces_in_words(vocab, source.text):
         inside = {k for start, stop in spaces for k in range(start, stop)}
         source = source.replaced(
@@ -197,7 +200,7 @@ def _without_inner_spaces(vocab: Vocab, source: SourceMappedText) -> SourceMappe
 
 
 def _begun_lines(text: SourceMappedText) -> SourceMappedText:
-    """U+2581, which stands for nothing, before each line that does not begin with it."""
+    """Put U+2581, which covers nothing, before each line that does not begin with it."""
     parts, at = [], 0
     for line in re.split(rb"(\n+)", text.text):
         if line and line[:1] != b"\n" and not line.startswith(SPACE_MARK_BYTES):
@@ -208,7 +211,7 @@ def _begun_lines(text: SourceMappedText) -> SourceMappedText:
 
 
 def _escaped(vocab: Vocab, source: SourceMappedText) -> SourceMappedText:
-    """U+2581 for spaces if the vocabulary wants that, in all models of BPE."""
+    """Replace spaces by U+2581 if the vocabulary requires it, for all models of BPE."""
     if not vocab.escape_whitespaces:
         return source
     return source.replaced((SPACE_MARK_BYTES if b == 0x20 else bytes([b]), i, i + 1) for i, b in enumerate(source.text))
@@ -231,7 +234,7 @@ def _bpe(vocab: Vocab, source: SourceMappedText) -> Iterator[Token]:
 
 
 def _word(vocab: Vocab, word: bytes, encoded: bool) -> tuple[int, list[Token]]:
-    """The bytes of text that a word stands for, and its tokens."""
+    """(the number of text bytes that a pre-token covers, its tokens)."""
     whole = vocab.ignore_merges or (pre_type(vocab.pre_type).newlines_whole and not word.strip(b"\n"))
     ranks, ids = vocab.merges, vocab.ids
     symbols = [word] if whole and word in ids else merged(word, lambda left, right: ranks.get((left, right)))
@@ -248,7 +251,7 @@ def _word(vocab: Vocab, word: bytes, encoded: bool) -> tuple[int, list[Token]]:
 
 
 def _runs(vocab: Vocab, source: SourceMappedText) -> Iterator[SourceMappedText]:
-    """The runs between white space, in lower case if the vocabulary wants it."""
+    """The runs between white space, in lower case if the vocabulary requires it."""
     parts: list[tuple[bytes, int, int]] = []
     source = _escaped(vocab, source)
     for c, i, j in [*decode(source.text, vocab.shortest_utf8), (0x20, len(source.text), len(source.text))]:

@@ -1,9 +1,9 @@
-"""Spans where a text is rewritten before it is cut into tokens: malformed UTF-8, marks, white space, DNA.
+"""Spans of texts that are rewritten before they are tokenized: invalid UTF-8, U+2581, white space, DNA.
 
-A fragment becomes a list of bytes, each with the stretch of the text that it stands for. Where nothing changes, this is
-the byte itself. All bytes of a replacement have one stretch. The tokens of the fragment cover that list one after the
-other. Only the stretches are needed, never the bytes. Where the tokens' lengths do not add up (bytes without a token
-disappear, symbols without one fall apart), the fragment is listed for `replay`.
+A map holds, for each byte of the rewritten fragment, the span of the original text that it comes from. For an unchanged
+byte, that is the byte itself; all bytes of a replacement have the same span. The tokens of the fragment cover the
+rewritten bytes one after the other, so only the spans are needed, never the bytes. If the tokens' lengths do not add up
+(bytes without a token are dropped, symbols without one become byte tokens), the fragment is listed for `replay`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from jittok.unicode.characters import KMER, NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 from jittok.unicode.tables import LAST_CODE_POINT, REPLACEMENT
 
 BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV, PLAMO3 = range(7)
-"""Ways of rewriting."""
+"""The kinds of rewriting."""
 GROWTH, SLACK = 4, 8
-"""A stretch of n bytes becomes at most GROWTH * n + SLACK."""
+"""n bytes are rewritten to at most GROWTH * n + SLACK."""
 CHUNK_BYTES = 1 << 14
-"""Bytes of a text that are rewritten before the tokens are walked over them: a map of a whole text would have 48 bytes
-for each of its own."""
+"""Bytes of a text that are rewritten at a time: a map of a whole text would take 48 bytes for each byte."""
 
 
 def map_capacity(longest: int) -> int:
-    """How many bytes a map must have capacity for where no token covers more than `longest`."""
+    """The capacity of a map, in bytes of rewritten text, if no token covers more than `longest`."""
     return longest + GROWTH * CHUNK_BYTES + SLACK
 
 
@@ -44,15 +43,15 @@ BROKEN = -1
 
 
 class RewriteRules(NamedTuple):
-    """How the fragments of a vocabulary are rewritten. Flags are 0 or 1."""
+    """The rules by which a vocabulary rewrites fragments. Flags are 0 or 1."""
 
     kind: int
     escape: int  # BPE: a space becomes U+2581, as it always does in SPM
-    begin_lines: int  # BPE: U+2581 goes before each line that does not begin with it
+    begin_lines: int  # BPE: U+2581 is put before each line that does not begin with it
     shortest: int  # Vocab.shortest_utf8
-    prefix: int  # SPM: a space goes before
+    prefix: int  # SPM: a space is put before the text
     lowercase: int  # WHITESPACE
-    unk_id: int  # RWKV: what is for a byte that no token begins with
+    unk_id: int  # RWKV: the id of a byte that no token begins with
     begins: U8  # [256] RWKV: 1 where some token begins with this byte
     dna: I32  # [3] DNA: ids of <dna>, </dna>, <oov>
     case: CaseTable  # WHITESPACE
@@ -70,11 +69,11 @@ def rewritten_spans(
     lengths: Lengths, how: RewriteRules, data: U8, starts: I64, stops: I64, tokens: I32, ends: I64, ids: I32,
     map_starts: OutI64, map_stops: OutI64, spans: OutI64, left: OutI64, count: int,
 ) -> int:  # fmt: skip
-    """Spans of the tokens of the fragments left[:2 * count], a list as `direct_spans` makes it.
+    """Write the spans of the tokens of the fragments left[:2 * count], a list made by `direct_spans`.
 
     map_starts, map_stops: int64[map_room(n)] scratch where no token covers more than n bytes
-    The other arrays are those of `direct_spans`. Returns how many fragments are left in `left` because the lengths of
-    their tokens do not add up. Linear in bytes.
+    The other arrays are those of `direct_spans`. Fragments whose tokens' lengths do not add up stay in `left`; returns
+    their number. Linear in bytes.
     """
     text, numbers, sizes, out = window(data), window(ids), window(lengths.output), window(spans)
     positions = OffsetMap(window(map_starts), window(map_stops))
@@ -100,10 +99,11 @@ def _walk_text(
     how: RewriteRules, sizes: Window, positions: OffsetMap, text: Window, start: int, stop: int, prefix: bool,
     ids: Window, k: int, end: int, origin: int, spans: Window,
 ) -> bool:  # fmt: skip
-    """Spans of ids k .. end - 1, which cover text[start:stop] as it is rewritten; whether they do so exactly."""
+    """Write the spans of ids k .. end - 1, which cover the rewritten text[start:stop]; returns whether they cover it
+    exactly."""
     if how.kind == WHITESPACE and how.begin_lines != 0:
-        return False  # U+2581 is before runs, too
-    i, size = start, 0  # of the map, whose first byte is the first that no token has covered yet
+        return False  # then U+2581 is before runs, too
+    i, size = start, 0  # size: of the map, which begins at the first byte that no token has covered yet
     if how.kind == SPM and prefix:
         size = _put(positions, 0, 3, start, start)
     elif how.kind == PLAMO2 and begins_with_mark(text, start, stop):
@@ -185,7 +185,7 @@ def _rewrite(
 def _rewrite_runs(
     how: RewriteRules, positions: OffsetMap, at: int, text: Window, i: int, after: int, stop: int
 ) -> tuple[int, int]:
-    """The same without white space, perhaps in lower case."""
+    """The same without white space, in lower case if the vocabulary requires it."""
     while i < after:
         c, size = decode(text, i, stop, how.shortest)
         if c == BAD or c > LAST_CODE_POINT:
@@ -209,7 +209,7 @@ def _walk_bytes(
     how: RewriteRules, sizes: Window, text: Window, start: int, stop: int, ids: Window, k: int, end: int, origin: int,
     spans: Window,
 ) -> bool:  # fmt: skip
-    """RWKV: the unknown token stands for one byte where no token begins with it, elsewhere for its own text."""
+    """RWKV: the unknown token covers one byte if no token begins with that byte, else its own text."""
     at = start
     while k < end and at < stop:
         token, after = get_i32(ids, k), at + 1
@@ -223,7 +223,7 @@ def _walk_bytes(
 
 @helper
 def _find(text: Window, start: int, stop: int, what: bytes) -> int:
-    """Where `what` begins in text[start:stop], or stop."""
+    """The offset of `what` in text[start:stop], or stop."""
     for i in range(start, stop - len(what) + 1):
         k = 0
         while k < len(what) and get_u8(text, i + k) == what[k]:
@@ -243,9 +243,9 @@ def _walk_dna(
     while at < stop:
         begin = _find(text, at, stop, BEGIN)
         after = k
-        while after < end and get_i32(ids, after) != as_int64(how.dna[0]):  # the text before cannot give that token
+        while after < end and get_i32(ids, after) != as_int64(how.dna[0]):  # the text before never becomes that token
             after += 1
-        for i in range(at, begin - 3):  # U+FFFD in their place would be letters inside
+        for i in range(at, begin - 3):  # inside DNA, their U+FFFD would count as letters
             if get_u8(text, i) >= 0xF4 and decode(text, i, begin, how.shortest)[0] > LAST_CODE_POINT:
                 return False
         if not _walk_text(how, sizes, positions, text, at, begin, False, ids, k, after, origin, spans):
@@ -255,7 +255,7 @@ def _walk_dna(
         inner = begin + TAG
         last = _find(text, inner, stop, END)
         if how.escape != 0 and _find(text, inner, last, b" ") < last:
-            return False  # it counts as three letters
+            return False  # a space counts as three letters
         at = last if last == stop else last + TAG + 1
         if after + 1 + (last - inner + KMER - 1) // KMER + (at > last) > end:
             return False

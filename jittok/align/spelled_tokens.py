@@ -1,9 +1,9 @@
-"""Spans of a Pipeline's ids where its tokens, one after the other, spell the document: nothing has to be run again.
+"""Fast path for the spans of a Pipeline's ids: if the concatenated tokens spell the document, nothing is encoded again.
 
-Where no step puts in or takes out anything but what is undone here, tokens that spell the document stand for their own
-bytes, each for as many as it has. Two kinds of files are like this: byte-level ones without normalizers (or with NFC,
-on text that it leaves alone, and maybe a space before), and those whose only normalizers make spaces U+2581 and put
-one before.
+Each token then covers as many bytes of the document as it spells. This requires that every step that adds or removes
+characters is undone here. Two kinds of files qualify: byte-level ones without normalizers (or with NFC, for documents
+that it does not change), with or without a prefixed space; and those whose only normalizers replace spaces by U+2581
+and put one before the text.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 
 IDS_PER_STEP = 1 << 16
-"""Ids that are compared with the document at once."""
+"""Ids that are compared with the document at a time."""
 _BYTE = re.compile(rb"<0x([0-9A-F]{2})>")
 NO_TEXT = b"\xff" * 8
-"""In place of what no document holds: a token with it spells none."""
+"""The text of a token that can spell no document: it is invalid UTF-8."""
 
 
 class TokenSpelling(NamedTuple):
-    """What the tokens of a file spell."""
+    """The bytes that each token of a file spells."""
 
     texts: list[bytes]  # by id
-    widths: NDArray[np.int64]  # bytes of a document that each stands for
+    widths: NDArray[np.int64]  # bytes of a document that each covers
     added: frozenset[int]
-    marked: bool  # a space is U+2581 in texts
-    front: bytes = b""  # what is put before a text: U+2581, or a space if the text does not begin with one
+    marked: bool  # texts have U+2581 for a space
+    front: bytes = b""  # the prefix of a text: U+2581, or a space if the text does not begin with one
 
 
 def spelling_of(pipeline: Pipeline) -> TokenSpelling | None:
-    """How tokens spell documents; None where steps change them in other ways."""
+    """The spelling of a pipeline's tokens; None if its steps change documents in other ways."""
     prefixed = isinstance(pipeline.split[0], steps.PrefixSpace) if pipeline.split else False
     stages = pipeline.split[prefixed:]
     if any(not isinstance(stage, steps.Cut | steps.CutClass | steps.CutScripts | steps.SpellBytes) for stage in stages):
@@ -88,7 +88,7 @@ def _spelling(pipeline: Pipeline, own: list[bytes | None], marked: bool, front: 
 
 
 def _unspelled(text: bytes | None) -> bytes | None:
-    """The bytes that the characters of the byte alphabet stand for."""
+    """The bytes of a byte-level text, or None if it is not byte-level."""
     if text is None:
         return None
     found = [BYTE_OF_CHARACTER.get(ord(c)) for c in text.decode()]
@@ -104,7 +104,7 @@ def spelled_spans(
     spelling: TokenSpelling, pipeline: Pipeline, raw: bytes, ids: NDArray[np.int32], add_special: bool,
     spans: NDArray[np.int64],
 ) -> bool:  # fmt: skip
-    """Write the spans of a document's ids to `spans`, int64[n, 2], if these spell it; whether they do."""
+    """Write the spans of a document's ids to `spans`, int64[n, 2], if the ids spell it; returns whether they do."""
     single = pipeline.single if add_special else (FIRST_TEXT,)
     first, last = single.index(FIRST_TEXT), ids.size - (len(single) - 1 - single.index(FIRST_TEXT))
     mark = SPACE_MARK_BYTES

@@ -1,8 +1,8 @@
-"""Spans of a long document from its ids: what its normalizers and splitter make of it is read in windows, and each id
-takes as much of that as its token spells. No word is encoded again, so none is too long.
+"""Spans of a long document from its ids: the document is normalized and split in windows, and each id covers as much of
+the result as its token spells. No word is encoded again, so no word is too long.
 
-A window in the middle of a document has a letter before and after, which is left out again: what is done at the ends
-of a text is not done there.
+A window in the middle of a document gets a letter before and after it, which is removed from the result, because some
+steps treat the ends of a text specially.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from jittok.reference.pipeline.normalize import Piece
 from jittok.reference.pipeline.run import Token, runner
 
 LARGEST_WINDOW = 1 << 17
-"""Bytes of a window, at most."""
+"""The most bytes of a window."""
 EQUAL_CHARACTERS = 16
-"""Characters on either side of a place where windows are joined."""
+"""Characters that must be equal on either side of an offset where windows are joined."""
 MOST_PENDING_BYTES = 1 << 16
-"""Bytes that may wait for the end of an unknown token."""
+"""The most bytes that are kept while the end of an unknown token is not known."""
 WORD_START = 1 << 24
 """Added to the first character of a word."""
 SENTINEL = "x"
 ADDED = 8
-"""Bytes in place of an added token: 0xF8 and more, three bits of its id in each."""
+"""Bytes that represent an added token: 0xF8 and above, with three bits of its id in each."""
 FAILED, UNDECIDED = 0, -1
-"""In place of how many bytes a token takes: it spells something else; its end is not there yet."""
+"""Codes in place of a token's length: the token spells something else; the text does not contain its end yet."""
 
 
 class NormalizedWindow(NamedTuple):
-    """What characters are in UTF-8, and where each byte comes from."""
+    """Characters in UTF-8, and the span in the document that each byte comes from."""
 
     text: bytes
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
-    firsts: NDArray[np.int64]  # places of the bytes that begin words
+    firsts: NDArray[np.int64]  # offsets of the bytes that begin words
 
 
 class TokenWalk(WindowReader):
-    """Windows of characters after all steps but the model, along which ids are walked."""
+    """Windows of characters after all steps except the model. Ids are walked along these."""
 
     alike, most = EQUAL_CHARACTERS, LARGEST_WINDOW
 
@@ -60,7 +60,7 @@ class TokenWalk(WindowReader):
         self.left, self.opened = NormalizedWindow(b"", nowhere, nowhere, nowhere), -1
 
     def rows(self, raw: bytes, start: int, stop: int) -> NDArray[np.int64]:
-        """int64[n, 3]: characters (negative numbers for added tokens), and the bytes that each stands for."""
+        """int64[n, 3]: characters (negative numbers for added tokens), and the span of each in the document."""
         text, units = read_text(raw[start:stop])
         front, after = start > 0 and not self.run.pieces, stop < len(raw)
         text = SENTINEL * front + text + SENTINEL * after
@@ -83,13 +83,13 @@ class TokenWalk(WindowReader):
         found[:, 1:] += start
         begin, end = 0, len(found)
         while start > 0 and begin < end and found[begin, 2] == (found[begin, 1] if self.run.pieces else start):
-            begin += 1  # the letter and what is put before
+            begin += 1  # the added letter and the prefix
         while after and begin < end and found[end - 1, 1] == stop:
             end -= 1
         return found[begin:end]
 
     def joint(self, here: Window, after: Window) -> Joint | None:
-        """Where windows go on that have no characters in common, or one that goes through both."""
+        """The joint of windows that have no characters in common, or only one that crosses both."""
         found = goes_through(here, after)
         if found is not None:
             alone = len(here.rows) < 2 or here.rows[-2, 2] <= here.rows[-1, 1]
@@ -100,7 +100,7 @@ class TokenWalk(WindowReader):
         return Joint(len(here.rows), 0, False) if before and following else None
 
     def add(self, rows: NDArray[np.int64], stop: int | None) -> bool:
-        """Walk along characters; whether ids spell them."""
+        """Walk the ids along these characters; returns whether the ids spell them."""
         left = self.left
         if stop is not None and left.stops.size:
             left.stops[left.stops == left.stops[-1]] = stop
@@ -116,7 +116,7 @@ class TokenWalk(WindowReader):
         )
 
     def finished(self) -> bool:
-        """Whether the ids spell all."""
+        """Whether the ids spell all characters."""
         return self._walk(self.left, final=True) and self.done == self.ids.size and not self.left.text
 
     def _spelled(self, rows: NDArray[np.int64]) -> NormalizedWindow:
@@ -139,7 +139,7 @@ class TokenWalk(WindowReader):
         return NormalizedWindow(text, start, stop, firsts)
 
     def _walk(self, here: NormalizedWindow, final: bool) -> bool:
-        """Walk as far as ids are sure to end in what is there, and keep the rest."""
+        """Walk the ids that certainly end in the known characters, and keep the rest."""
         text, at, count = here.text, 0, self.done
         firsts = here.firsts.tolist()
         capacity = 0 if final else self.spelling.longest + ADDED
@@ -161,7 +161,7 @@ class TokenWalk(WindowReader):
             self._write(here.starts[begins], here.stops[ends])
         if (
             at + capacity < len(text) and len(text) - at > MOST_PENDING_BYTES
-        ):  # an unknown token, or there are no more ids
+        ):  # a long unknown token, or no ids are left
             if self.done == self.ids.size:
                 return False
             self.opened = int(here.starts[at]) if self.opened < 0 else self.opened
@@ -175,7 +175,7 @@ class TokenWalk(WindowReader):
     def _write(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> None:
         if self.opened >= 0:
             starts[0], self.opened = self.opened, -1
-        if not self.run.pieces:  # what is put before words that come of one unit stands for that
+        if not self.run.pieces:  # a prefix of several words from one unit covers that unit
             stops = np.maximum(np.maximum.accumulate(stops), self.furthest)
             self.furthest = int(stops[-1])
         begin, self.done = self.done, self.done + starts.size
@@ -186,26 +186,26 @@ _SPELLINGS: WeakKeyDictionary[Pipeline, PieceSpelling] = WeakKeyDictionary()
 
 
 def _spelling(pipeline: Pipeline) -> PieceSpelling:
-    """What tokens take, found once."""
+    """The `Spelling` of a pipeline, built once."""
     if pipeline not in _SPELLINGS:
         _SPELLINGS[pipeline] = PieceSpelling(pipeline)
     return _SPELLINGS[pipeline]
 
 
 def added_text(token: int) -> bytes:
-    """What is for an added token: bytes that are in no text."""
+    """The bytes that represent an added token; they never occur in UTF-8."""
     return bytes(0xF8 | token >> 3 * k & 7 for k in range(ADDED))
 
 
 def last_character(text: bytes, at: int) -> int:
-    """Where the character of a byte begins."""
+    """The offset of the character that contains the byte at `at`."""
     while at and text[at] & 0xC0 == 0x80:
         at -= 1
     return at
 
 
 class PieceSpelling:
-    """How many bytes of a text a token takes."""
+    """Computes how many bytes of a normalized text a token covers."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         model = pipeline.model
@@ -271,5 +271,5 @@ class PieceSpelling:
             return UNDECIDED
         own = self.texts[after] if 0 <= after < len(self.texts) and after != self.unknown else None
         if own and self.kind is not Merges and own.decode("utf-8", "replace")[0].encode() not in self.known:
-            return FAILED  # it may begin among the unknown characters
+            return FAILED  # it may begin inside the run of unknown characters
         return stop - at

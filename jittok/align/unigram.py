@@ -1,8 +1,8 @@
-"""Spans of Unigram: the ids walked over the normalized text.
+"""Spans of Unigram: walk the ids over the normalized text.
 
-A token covers the bytes of its text. The unknown token stands for a run of unknown characters, and its id does not say
-how long the run is. A character that is a token is never unknown, so the run ends at the first of these, or where the
-text of the next id begins. If that text begins with a character that may be unknown too, the lattice is asked.
+A token covers the bytes of its text. The unknown token covers a run of unknown characters of any length. A character
+that is a token is never unknown, so the run ends at the first such character, or where the text of the next id begins.
+If that text begins with a character that may also be unknown, the best path is found again in the lattice.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from jittok.vocab import Vocab
 UNKNOWN_PENALTY = 10.0
 FAR = 1 << 62
 CHUNK_BYTES = 1 << 16
-"""Bytes of normalized text that are walked at once where no lattice is needed."""
+"""Bytes of normalized text that are walked at a time if no lattice is needed."""
 LOWEST = -float(np.finfo(np.float64).max)
 
 
 class UnknownRunLattice(NamedTuple):
-    """What the best path is found with."""
+    """The tables for finding the best path."""
 
     trie: DoubleArray  # tokens that can match -> id and score
     unk_id: int
@@ -59,28 +59,28 @@ def build_lattice(vocab: Vocab) -> UnknownRunLattice:
 
 
 def no_lattice() -> UnknownRunLattice:
-    """What is for a lattice that is not needed."""
+    """An empty lattice, for calls that need none."""
     return UnknownRunLattice(DoubleArray(frozen([], np.int32)), 0, 0.0)
 
 
 class UnknownRun(NamedTuple):
-    """How far the ids have been walked."""
+    """The state of a walk."""
 
-    k: int  # the next of them
-    at: int  # where it begins in the normalized text, or goes on
-    start: int  # what it stands for so far, if it is the unknown one; -1: nothing
+    k: int  # index of the next id
+    at: int  # offset in the normalized text where it begins, or continues
+    start: int  # if it is the unknown token: start of its span so far; -1: nothing so far
     stop: int
 
 
 class UnigramWork(NamedTuple):
-    """Scratch for normalized texts: of up to text.size bytes for the lattice, half of it at a time without."""
+    """Scratch for normalized texts of up to text.size bytes with a lattice; without, half of it is used at a time."""
 
     text: OutU8
     starts: OutI64  # byte k stands for data[starts[k]:stops[k]]
     stops: OutI64
-    sums: OutF64  # [that + 1] of the lattice: best sum of scores up to each place; empty where there is none
-    tokens: OutI32  # the last token on the way there
-    origins: OutI64  # where that starts
+    sums: OutF64  # [that + 1] with a lattice: best sum of scores up to each offset; else empty
+    tokens: OutI32  # the last token of the best path to each offset
+    origins: OutI64  # where that token begins
 
 
 def make_unigram_work(capacity: int, lattice: bool) -> UnigramWork:
@@ -98,15 +98,15 @@ def unigram_spans(
     starts: I64, stops: I64, ends: I64, ids: I32, spans: OutI64, left: OutI64, item: int, count: int, kept: int,
     report: OutI64,
 ) -> int:  # fmt: skip
-    """Spans of the tokens of the fragments left[2 * item : 2 * count], a list as `direct_spans` makes it.
+    """Write the spans of the tokens of the fragments left[2 * item : 2 * count], a list made by `direct_spans`.
 
-    use_lattice: 1: find the best path again, in `lattice`; 0: `lattice` may be empty
-    kept: fragments of earlier calls that are left in `left`
+    use_lattice: 1: find the best path again in `lattice`; 0: `lattice` may be empty
+    kept: number of fragments from earlier calls that stay in `left`
     report: int64[4]; the other arrays are those of `direct_spans`
 
-    Returns the number of fragments in `left`: their ids do not tell their spans. OUT_OF_WORK: fragment number
-    report[FRAGMENT] of the list needs report[NEED] bytes of normalized text, and report[FOUND] fragments are kept so
-    far. BROKEN: the ids are not those of the text. Linear in bytes; with the lattice, times the longest match.
+    Returns the number of fragments that stay in `left`, as their ids do not determine the spans. OUT_OF_WORK: number
+    report[FRAGMENT] of the list needs report[NEED] bytes of normalized text, and report[FOUND] fragments stay so far.
+    BROKEN: the ids are not those of the text. Linear in bytes; with the lattice, times the longest match.
     """
     numbers, sizes, out = window(ids), window(lengths.output), window(spans)
     text = Normal(window(work.text), window(work.starts), window(work.stops), work.text.size)
@@ -226,7 +226,7 @@ def _walk(
 
 @helper
 def _may_be_unknown(rules: UnigramRules, out: Normal, at: int, size: int) -> bool:
-    """Whether the character at `at` is no token alone."""
+    """Whether the character at `at` is not a token by itself."""
     node = ROOT
     for i in range(at, min(at + lead_length(get_u8(out.text, at)), size)):
         node = child(rules.characters, node, get_u8(out.text, i))
@@ -237,7 +237,7 @@ def _may_be_unknown(rules: UnigramRules, out: Normal, at: int, size: int) -> boo
 
 @helper
 def _token_matches_at(rules: UnigramRules, out: Normal, at: int, size: int, token: int) -> bool:
-    """Whether the text of a token is at `at`."""
+    """Whether the text of a token is at offset `at`."""
     if token < 0:
         return False
     start, length = as_int64(rules.offsets[token]), as_int64(rules.offsets[token + 1] - rules.offsets[token])
@@ -251,7 +251,7 @@ def _token_matches_at(rules: UnigramRules, out: Normal, at: int, size: int, toke
 
 @helper
 def _find_path(lattice: UnknownRunLattice, work: UnigramWork, text: Window, size: int) -> None:
-    """The last token of the best path to each place. Sums are doubles; only a strictly larger one wins.
+    """Find the last token of the best path to each offset. Sums are doubles; only a strictly higher one wins.
 
     Source: llama.cpp, `llm_tokenizer_ugm_session::tokenize`.
     """

@@ -1,4 +1,4 @@
-"""Unigram's normalization with the way back: each byte of the normalized text and the stretch it stands for."""
+"""Unigram's normalization with a map back: for each byte of the normalized text, the span of the text it comes from."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 """llama.cpp's attribute bits that matter here."""
 BAD_TEXT = (0xEF, 0xBF, 0xBD)
 PLAIN, SPACE, SPECIAL, TIED = 0, 1, 2, 4
-"""Kinds of bytes: what passes unchanged wherever it is; the same, but a space; all else. TIED, beside one of the
-first two: it does where no byte of a wide character follows."""
+"""Kinds of bytes. PLAIN: never changed; SPACE: a space that is never changed; SPECIAL: any other. The flag TIED with
+PLAIN or SPACE: never changed unless a byte of a non-ASCII character follows."""
 SAME, BAD = -1, -2
-"""What comes out of a step: the bytes themselves, U+FFFD."""
+"""The output of a step, if it is no replacement: the bytes themselves, or U+FFFD."""
 BROKEN = -3
-"""The ids are not those of the text."""
+"""Code: the ids are not those of the text."""
 
 
 class UnigramRules(NamedTuple):
-    """How a text is normalized, and which characters can be unknown."""
+    """The tables for normalizing a text, and the characters that are never unknown."""
 
     kinds: U8  # [256]
     user: DoubleArray  # texts of user-defined tokens, which are not normalized
     charsmap: Charsmap
     spaces: SpaceRules
     unk_id: int  # may be -1
-    always: int  # 1: only the lattice can tell
+    always: int  # 1: spans always need the lattice
     characters: DoubleArray  # tokens that are one character: these are never unknown
     texts: U8  # [bytes] of all tokens
     offsets: I64  # [tokens + 1]
@@ -68,13 +68,13 @@ def unigram_rules(vocab: Vocab) -> UnigramRules:
     spaces = space_rules(step_of(vocab, SqueezeLlama))
     return UnigramRules(
         frozen(kinds, np.uint8), user, charsmap, spaces, vocab.unk_id, int(strange or unknown_matches),
-        trie_of(vocab, matching & (lengths <= character)),  # shorter at the end of a text
+        trie_of(vocab, matching & (lengths <= character)),  # a character may be cut short at the end of a text
         frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64), int(vocab.shortest_utf8),
     )  # fmt: skip
 
 
 def can_match(vocab: Vocab) -> NDArray[np.bool_]:
-    """bool[tokens]: whether a token can be a part of a path."""
+    """bool[tokens]: whether a token can be on a path."""
     matching: NDArray[np.bool_] = vocab.file_attributes & (NORMAL | USER_DEFINED | UNUSED) != 0
     return matching
 
@@ -90,14 +90,14 @@ def trie_of(vocab: Vocab, chosen: NDArray[np.bool_], scores: NDArray[np.float32]
 
 @kernel
 def first_bytes(user: DoubleArray, charsmap: Charsmap, kinds: OutU8) -> int:
-    """Mark as PLAIN or SPACE in kinds: uint8[256] all ASCII bytes that begin neither a key nor a user-defined token;
+    """Set kinds: uint8[256] to PLAIN or SPACE for all ASCII bytes that begin neither a key nor a user-defined token;
     returns 0."""
     root = 0
     if charsmap.units.size:
         root = as_int64(charsmap.units[0]) >> 10 << ((as_int64(charsmap.units[0]) & 0x200) >> 6)
     for byte in range(0x80):
         position = root ^ byte
-        key = charsmap.units.size > 0 and byte != 0  # NUL ends a walk before it has begun
+        key = charsmap.units.size > 0 and byte != 0  # NUL ends every walk, so it begins no key
         if key and position < charsmap.units.size:
             key = as_int64(charsmap.units[position]) & 0x800000FF == byte
         if not key and child(user, ROOT, byte) == NO_NODE:
@@ -106,7 +106,7 @@ def first_bytes(user: DoubleArray, charsmap: Charsmap, kinds: OutU8) -> int:
 
 
 class Normal(NamedTuple):
-    """Where normalized bytes go; windows."""
+    """The output of normalization, as windows: byte k of `text` comes from data[starts[k]:stops[k]]."""
 
     text: Window
     starts: Window
@@ -138,7 +138,7 @@ def _put_space(rules: UnigramRules, out: Normal, at: int, start: int, stop: int)
 def _step(rules: UnigramRules, data: U8, i: int, stop: int) -> tuple[int, int, int]:
     """(what comes out, bytes used, bytes that come out) of one step: SAME, BAD or the place of a replacement."""
     end, node = i, ROOT
-    while end < stop:  # a path of user-defined tokens passes as it is, whether or not one ends there
+    while end < stop:  # a path of user-defined tokens is copied unchanged, whether or not a token ends there
         node = child(rules.user, node, as_int64(data[end]))
         if node == NO_NODE:
             break
@@ -147,7 +147,7 @@ def _step(rules: UnigramRules, data: U8, i: int, stop: int) -> tuple[int, int, i
         return SAME, end - i, end - i
     used, value = longest_key(rules.charsmap, data, i, stop)
     if used == OUTSIDE or (used > 0 and value >= rules.charsmap.replacements_end):
-        return BAD, 0, 0  # encoding has failed here already
+        return BAD, 0, 0  # encoding would have failed here
     if used > 0:
         size, same = 0, True
         while rules.charsmap.replacements[value + size]:
@@ -160,7 +160,7 @@ def _step(rules: UnigramRules, data: U8, i: int, stop: int) -> tuple[int, int, i
 
 @helper
 def _kind(kinds: Window, text: Window, i: int, stop: int) -> int:
-    """PLAIN, SPACE or SPECIAL: what the byte at i is there."""
+    """The kind of the byte at i, with its follower: PLAIN, SPACE or SPECIAL."""
     kind: int = get_u8(kinds, get_u8(text, i))
     if kind & TIED:
         kind = SPECIAL if i + 1 < stop and get_u8(text, i + 1) >= 0x80 else kind ^ TIED
@@ -168,13 +168,13 @@ def _kind(kinds: Window, text: Window, i: int, stop: int) -> int:
 
 
 class SourcePosition(NamedTuple):
-    """How far normalizing has come."""
+    """The state of normalization."""
 
     i: int  # in the data; BROKEN
     at: int  # in the normalized text
     inside: int  # 1: a word
     prepended: int  # 1: a space was put before a word
-    gap_start: int  # the spaces that were left out since the last word; -1: none
+    gap_start: int  # start of the spaces that were skipped since the last word; -1: none
     gap_stop: int
 
 

@@ -1,9 +1,9 @@
-"""Spans of Unigram walked over the text itself, as it is mostly normalized to itself.
+"""Fast path for the spans of Unigram: walk the ids over the text itself, most of which normalization does not change.
 
-In an inert stretch (see `inert_characters`) a token covers as many bytes as its text has. U+2581 before it stands for
-the blanks there. Where spaces are not merged, each U+2581 stands for one blank. Around what is not inert a few bytes
-are normalized, just as many as the tokens there need. Two kinds of fragments are left to the way over the whole
-normalized text: those whose ids do not tell the spans, and those far from any real text.
+In inert text (see `inert_characters`) a token covers as many bytes as its text has, and U+2581 before it covers the
+blanks there; if spaces are not merged, each U+2581 covers one blank. Around characters that are not inert, a few bytes
+are normalized, only as many as the tokens there need. Two kinds of fragments are left to the walk over the whole
+normalized text (`unigram`): those whose ids do not determine the spans, and those unlike any natural text.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from jittok.structures.utf8 import lead_length
 from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
 
 CHUNK_BYTES = 4096
-"""Bytes that are looked at before their tokens are walked."""
+"""Bytes that are tested for being inert before their tokens are walked."""
 BUFFER_BYTES = 1 << 14
-"""Normalized bytes beside what is inert."""
+"""Capacity for normalized bytes around characters that are not inert."""
 LONGEST_TOKEN = 1 << 16
-"""Bytes of a token, a run of unknown characters, that is looked at again with each stretch until its end is seen."""
+"""The longest run of unknown characters. It is read again with each stretch until its end is known."""
 
 
 class TextWork(NamedTuple):
@@ -62,14 +62,14 @@ class TextWork(NamedTuple):
 
 
 def make_text_work() -> TextWork:
-    """Scratch of one call."""
+    """Scratch for one call."""
     return TextWork(
         np.empty(BUFFER_BYTES, np.uint8), np.empty(BUFFER_BYTES, np.int64), np.empty(BUFFER_BYTES, np.int64)
     )
 
 
 class TextWalk(NamedTuple):
-    """What is walked over, as windows."""
+    """The text, the ids and the tables of a walk, as windows."""
 
     text: Window
     sizes: Window
@@ -90,10 +90,10 @@ def text_spans(
     lengths: Lengths, rules: UnigramRules, inert: Inert, work: TextWork, data: U8, starts: I64, stops: I64, ends: I64,
     ids: I32, spans: OutI64, left: OutI64, count: int,
 ) -> int:  # fmt: skip
-    """Spans of the tokens of the fragments left[:2 * count], a list as `direct_spans` makes it.
+    """Write the spans of the tokens of the fragments left[:2 * count], a list made by `direct_spans`.
 
-    The other arrays are those of `direct_spans`. Returns how many fragments are left in `left` for another way. Linear
-    in bytes.
+    The other arrays are those of `direct_spans`. Fragments that are not decided here stay in `left`; returns their
+    number. Linear in bytes.
     """
     out = Normal(window(work.text), window(work.starts), window(work.stops), work.text.size)
     marks, steps, kept = open_inert(inert), open_steps(rules), 0
@@ -118,12 +118,13 @@ def _put_span(w: TextWalk, k: int, start: int, stop: int) -> None:
 
 @helper
 def _walk(w: TextWalk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> bool:
-    """Spans of ids k .. w.end - 1, which cover the text from i on; False where they do not tell.
+    """Write the spans of ids k .. w.end - 1, which cover the text from i on; False if the ids do not determine them.
 
-    inside: see `NormalizerCursor`; safe: where the inert stretch ends; whole: whether because of what is there
+    inside: see `NormalizerCursor`. In the loop, `safe` is the end of the inert text, and `whole` is set if a character
+    that is not inert is there.
     """
     safe, whole = i, False
-    if w.steps.merge == 0 and not inside:  # the space before the text is nowhere in it
+    if w.steps.merge == 0 and not inside:  # the prepended space is not in the text
         i, k, inside = _walk_odd(w, inert, out, i, k, inside)
         if k < 0 or (i == w.stop and k == w.end):
             return k >= 0
@@ -180,13 +181,11 @@ def _stride(
     text: Window, kinds: Window, steps: Window, ids: Window, spans: Window, origin: int, i: int, safe: int, k: int,
     end: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Spans of the ids from k on as long as each ends in the inert text[i:safe], inside a word or after one blank.
-
-    A loop of its own, so that what it needs stays in registers.
-    """
+    """Write the spans of the ids from k on as long as each ends in the inert text[i:safe] and begins inside a word or
+    after one blank. A separate loop, so that its variables stay in registers."""
     while k < end:
         step = get_u16(steps, get_i32(ids, k) + 1)
-        at = i + (step & BEGINS)  # a blank is there, as no U+2581 is in an inert text
+        at = i + (step & BEGINS)  # a blank is there, as inert text has no U+2581
         after = at + (step >> 1)
         if step >= ODD or after > safe or at >= safe or step & get_u8(kinds, get_u8(text, at)) >> BLANK_BIT & BEGINS:
             break
@@ -200,7 +199,7 @@ def _stride(
 def _stride_evenly(
     steps: Window, ids: Window, spans: Window, origin: int, i: int, safe: int, k: int, end: int
 ) -> tuple[int, int]:
-    """The same where spaces are not merged: each token has its length."""
+    """The same if spaces are not merged: each token covers its length."""
     while k < end:
         step = get_u16(steps, get_i32(ids, k) + 1)
         after = i + (step >> 1)
@@ -214,7 +213,7 @@ def _stride_evenly(
 
 @helper
 def _skip_blanks(w: TextWalk, inert: InertWindow, at: int, safe: int) -> int:
-    """The first byte from `at` on that is no blank, or `safe`."""
+    """The offset of the first byte from `at` on that is not a blank, or `safe`."""
     newline = 10 if get_u8(inert.ascii, 10) & BLANK else 0x20
     while at + 64 <= safe:
         _, _, _, _, space = span_masks(w.text, at)
@@ -230,14 +229,14 @@ def _skip_blanks(w: TextWalk, inert: InertWindow, at: int, safe: int) -> int:
 
 @helper
 def _unknown_end(w: TextWalk, inert: InertWindow, i: int, safe: int, k: int) -> int:
-    """Where a run of unknown characters ends that begins at i; i when that is not seen from text[i:safe], -1 when it
-    may be the next id that is in it."""
+    """The end of the run of unknown characters that begins at i; i if text[i:safe] does not show it, -1 if the next id
+    may begin inside the run."""
     at, after = i, -1
     if k + 1 < w.end:
         after = get_i32(w.ids, k + 1)
         if get_u16(inert.steps, after + 1) == ODD:
             return i
-        if get_u16(inert.steps, after + 1) & BEGINS:  # or another unknown token, which would have joined
+        if get_u16(inert.steps, after + 1) & BEGINS:  # no blank comes; another unknown token would have been joined
             after = -1
     while at < safe:
         flags, size = flags_at(inert, w.text, at, safe)
@@ -248,7 +247,7 @@ def _unknown_end(w: TextWalk, inert: InertWindow, i: int, safe: int, k: int) -> 
             end = get_i64(w.offsets, after + 1)
             while begin < end and at + same < safe:
                 byte = get_u8(w.texts, begin)
-                if get_u8(inert.ascii, get_u8(w.text, at + same)) & BLANK:  # U+2581, which has this first byte alone
+                if get_u8(inert.ascii, get_u8(w.text, at + same)) & BLANK:  # a blank must be U+2581 in the token
                     if (
                         byte != SPACE_MARK_0
                         or get_u8(w.texts, begin + 1) != SPACE_MARK_1
@@ -270,7 +269,7 @@ def _unknown_end(w: TextWalk, inert: InertWindow, i: int, safe: int, k: int) -> 
 
 @helper
 def _token_matches_at(w: TextWalk, out: Normal, at: int, size: int, token: int) -> bool:
-    """Whether the text of a token is at `at` of the normalized text."""
+    """Whether the text of a token is at offset `at` of the normalized text."""
     begin = get_i64(w.offsets, token)
     length = get_i64(w.offsets, token + 1) - begin
     if at + length > size:
@@ -283,8 +282,9 @@ def _token_matches_at(w: TextWalk, out: Normal, at: int, size: int, token: int) 
 
 @helper
 def _walk_odd(w: TextWalk, inert: InertWindow, out: Normal, i: int, k: int, inside: bool) -> tuple[int, int, bool]:
-    """Write spans of ids from k on, at least one if there is one, until a token ends together with a step inside a
-    word. Returns (place after, next id, inside a word). The second is -1 where the ids do not tell."""
+    """Write the spans of ids from k on, at least one if there is one, until a token ends together with a normalization
+    step inside a word. Returns (next offset, next id, inside a word); the id is -1 if ids do not determine the
+    spans."""
     cursor, at = NormalizerCursor(i, 0, inside, -1, -1), 0
     while k < w.end:
         token, following = get_i32(w.ids, k), at

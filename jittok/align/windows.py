@@ -1,10 +1,10 @@
-"""Spans of a long document by the plain way, a window of it at a time: that way takes hundreds of bytes a byte of text.
+"""Spans of a long document by the reference, in windows, because the reference takes hundreds of bytes for each byte.
 
-Each window is read as a document of its own, so what is near its ends may become other tokens than it does in the
-document. Windows overlap, and two of them are joined where both have the same tokens with the same spans, a few of them
-on either side. Unknown characters in a row, or a word without an end, may be one token that is longer than any window:
-such tokens of both windows become one. All ids must be those that the document has by kernels. Where windows do not
-agree, longer ones are taken, at last the whole document.
+Each window is encoded as a separate document, so text near its ends may become other tokens than in the whole document.
+Windows overlap, and two of them are joined at an offset where both have the same tokens with the same spans on either
+side. A run of unknown characters or an endless word may be one token that is longer than any window: such tokens of
+both windows become one. All ids must equal those of the kernels. If windows do not agree, longer ones are tried, and
+finally the whole document.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from jittok.pipeline.models import NO_TOKEN, Merges, Pieces, Unigram, WordPiece,
 from jittok.reference.pipeline.documents import aligned
 
 FIRST_WINDOW_BYTES = 1 << 13
-"""Bytes of a window at first."""
+"""The initial size of a window, in bytes."""
 OVERLAP = 8
-"""Part of a window that the next one has too: one of so many."""
+"""Two windows overlap by this fraction (1 / OVERLAP) of a window."""
 EQUAL_TOKENS = 4
-"""Tokens on either side of a place where windows are joined."""
+"""Tokens that must be equal on either side of an offset where windows are joined."""
 TRIES = 256
-"""Places that are tried."""
+"""The most offsets that are tried."""
 
 
 class Window(NamedTuple):
@@ -34,53 +34,53 @@ class Window(NamedTuple):
 
     start: int
     stop: int
-    rows: NDArray[np.int64]  # [n, 3]: what it is, and the bytes of the document that it stands for
-    first: int = 0  # the first row that is wanted
-    goes_on: bool = False  # the one before it is the end of a token of the window before
+    rows: NDArray[np.int64]  # [n, 3]: id or character, start and stop in the document
+    first: int = 0  # the first row that is used
+    goes_on: bool = False  # the row before it is the end of a token that began in the previous window
 
 
 class Joint(NamedTuple):
-    """Where one window ends and the next one continues: numbers of rows."""
+    """Where one window ends and the next one continues, as row numbers."""
 
     last: int
     first: int
-    is_one: bool  # the row before either place is one and the same
+    is_one: bool  # the rows before `last` and `first` are the same token
 
 
 class WindowReader(Protocol):
-    """What is read in windows: the rows of a window, and what becomes of those that windows agree on."""
+    """What to read in windows: computes the rows of a window, and receives the rows that windows agree on."""
 
-    alike: int  # rows on either side of a place where windows are joined
-    most: int  # bytes of a window, at most
+    alike: int  # rows that must be equal on either side of an offset where windows are joined
+    most: int  # the most bytes of a window
 
     def rows(self, raw: bytes, start: int, stop: int) -> NDArray[np.int64]:
-        """int64[n, 3]: what raw[start:stop] becomes, and the bytes of the document that each stands for."""
+        """int64[n, 3]: the rows of raw[start:stop], with spans in the document."""
 
     def joint(self, here: Window, after: Window) -> Joint | None:
-        """Where windows go on that have no place in common; None for nowhere."""
+        """The joint of windows that share no equal rows; None if there is none."""
 
     def add(self, rows: NDArray[np.int64], stop: int | None) -> bool:
-        """Take rows that are after those before; `stop`: where the last one before ends instead. Whether all is
-        well."""
+        """Append rows; returns whether they are right. stop: the new end of the last row so far, or None."""
 
     def finished(self) -> bool:
-        """Whether what was added is all that there must be."""
+        """Whether the added rows are complete."""
 
 
 def spans_by_windows(
     pipeline: Pipeline, raw: bytes, ids: NDArray[np.int32], parse_special: bool, spans: NDArray[np.int64]
 ) -> bool:
-    """Write the spans of a document's ids, without those around it, to `spans`, int64[n, 2]; whether windows tell."""
+    """Write the spans of a document's ids (without special ids around it) to `spans`, int64[n, 2]; returns whether
+    windows agreed."""
     if not ids.size:
         return True
     try:
         return by_windows(ReferenceTokens(pipeline, ids, parse_special, spans), raw)
-    except EncodingFailed:  # of a window that ends inside of something
+    except EncodingFailed:  # a window may end inside a character or token
         return False
 
 
 def by_windows(way: WindowReader, raw: bytes) -> bool:
-    """Read a document in windows; whether they tell what it has."""
+    """Read a document in windows; returns whether they agreed."""
     size = FIRST_WINDOW_BYTES
     here = _window(way, raw, 0, size)
     while here.stop < len(raw):
@@ -105,7 +105,7 @@ def _add(way: WindowReader, window: Window, last: int) -> bool:
 
 
 def _longer(old: Window, new: Window, alike: int) -> Window | None:
-    """A window that begins where the old one does in the place of that; None where tokens at its beginning differ."""
+    """Replace a window by a longer one from the same start; None if the rows at its beginning differ."""
     known = old.first - 1 if old.goes_on else old.first + alike if old.first else 0
     if not np.array_equal(old.rows[:known], new.rows[:known]):
         return None
@@ -122,7 +122,8 @@ def _window(way: WindowReader, raw: bytes, start: int, size: int) -> Window:
 
 
 def _next_start(raw: bytes, window: Window, overlap: int) -> int:
-    """Where the next window begins: where a token of this one does, so that it may find the same tokens."""
+    """The start of the next window: if possible, where a token of this one begins, so that both find the same
+    tokens."""
     at = window.stop - overlap
     for row in range(int(np.searchsorted(window.rows[:, 1], at)), len(window.rows)):
         start = int(window.rows[row, 1])
@@ -136,12 +137,13 @@ def _next_start(raw: bytes, window: Window, overlap: int) -> int:
 
 
 def _is_border(rows: NDArray[np.int64], row: int) -> bool:
-    """Whether all tokens before a row stand for what is before its own bytes."""
+    """Whether all rows before this one end at or before its own bytes."""
     return row > 0 and bool(rows[row - 1, 1] < rows[row, 1] >= rows[row - 1, 2])
 
 
 def _join(here: Window, after: Window, alike: int) -> Joint | None:
-    """Where two windows agree, first in the middle of what both have; None for nowhere."""
+    """The joint of two windows that have equal rows, preferably in the middle of their overlap; None if there is
+    none."""
     middle = (after.start + here.stop) // 2
     begin = int(np.searchsorted(here.rows[:, 1], middle))
     for row in range(max(begin, here.first + alike), min(begin + TRIES, len(here.rows) - alike + 1)):
@@ -156,7 +158,7 @@ def _join(here: Window, after: Window, alike: int) -> Joint | None:
 
 
 def goes_through(here: Window, after: Window) -> Joint | None:
-    """The joint of windows where one row goes through all that both have."""
+    """The joint of windows whose whole overlap is covered by one row."""
     first = int(np.searchsorted(after.rows[:, 2], after.start, "right"))
     if not len(here.rows) or first == len(after.rows):
         return None
@@ -166,7 +168,7 @@ def goes_through(here: Window, after: Window) -> Joint | None:
 
 
 class ReferenceTokens(WindowReader):
-    """Windows of tokens, whose ids must be those of the document."""
+    """Reads windows of tokens, whose ids must be those of the document."""
 
     alike = EQUAL_TOKENS
 
@@ -183,12 +185,12 @@ class ReferenceTokens(WindowReader):
         return found
 
     def joint(self, here: Window, after: Window) -> Joint | None:
-        """Where one unknown token goes through all that both windows have."""
+        """The joint of windows whose whole overlap is covered by one unknown token."""
         found = goes_through(here, after)
         return found if found and here.rows[-1, 0] == self.unknown else None
 
     def add(self, rows: NDArray[np.int64], stop: int | None) -> bool:
-        """Write the spans of tokens; whether they have the right ids."""
+        """Write the spans of these tokens; returns whether they have the right ids."""
         if stop is not None:
             self.spans[self.done - 1, 1] = stop
         begin, self.done = self.done, self.done + len(rows)
@@ -203,6 +205,6 @@ class ReferenceTokens(WindowReader):
 
 
 def _unknown(pipeline: Pipeline) -> int:
-    """The unknown token, which may stand for any number of characters; a negative number where there is none."""
+    """The unknown token, which may cover any number of characters; a negative number if there is none."""
     model = pipeline.model
     return model.unknown if isinstance(model, Merges | Unigram | WordPiece | Words | Pieces) else NO_TOKEN

@@ -1,7 +1,7 @@
-"""Spans of WordPiece: ids walked against the words that normalization makes of a text.
+"""Spans of WordPiece: walk the ids over the words of a text.
 
-Nothing is normalized again. In plain stretches, where every character stays as long as it is, words are found 64 bytes
-at once (`wordpiece_plain`); other words are walked one code point after the other.
+Nothing is normalized again. In plain text, where every character keeps its length, words are found 64 bytes at a time
+(`wordpiece_plain`); other words are walked by code points.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def word_spans(
     lengths: Lengths, rules: WordRules, data: U8, starts: I64, stops: I64, ends: I64, ids: I32, word: OutU8,
     positions: OutI32, spans: OutI64, left: OutI64, count: int,
 ) -> int:  # fmt: skip
-    """Spans of the tokens of the fragments left[:2 * count], a list as `direct_spans` makes it.
+    """Write the spans of the tokens of the fragments left[:2 * count], a list made by `direct_spans`.
 
     places: int32[PLACES] scratch
     word: uint8[2 * n + 8] scratch for fragments of up to n bytes, if rules.ambiguous
-    The other arrays are those of `direct_spans`. Returns 0; -1 - fragment where the ids are not those of the text.
+    The other arrays are those of `direct_spans`. Returns 0, or -1 - fragment if the ids are not those of the text.
     Linear in bytes.
     """
     for item in range(count):
@@ -88,7 +88,7 @@ def _walk_word(
     kind = fact & KIND_BITS
     if kind in (BLANK, DROPPED):
         return i + size, k
-    last = i + size if kind == ALONE else stop  # nothing of the word is after it
+    last = i + size if kind == ALONE else stop  # the word ends here or before
     if k >= end:
         return i, -1
     start, token = i, get_i32(w.ids, k)
@@ -135,7 +135,7 @@ def _walk_word(
 
 @helper
 def _is_known(w: WordPieceWindow, rules: WordRules, word: OutU8, i: int, stop: int) -> bool:
-    """Whether tokens can be found for the word that begins at i, so that it is not unknown as a whole."""
+    """Whether tokens match all of the word that begins at i, so that it is not unknown as a whole."""
     out, size, after = window(word), 0, i
     for byte in SPACE_MARK_BYTES:
         put_u8(out, size, byte)

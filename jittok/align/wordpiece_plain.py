@@ -1,7 +1,7 @@
-"""Plain stretches of WordPiece's texts: words found by masks, and their ids walked without a look at the letters.
+"""Fast path for the spans of WordPiece: words are found by bit masks, and ids walked over them without reading letters.
 
-A stretch is plain if every character in it keeps its length or is a blank. There a token covers as many bytes as its
-text has without U+2581, and a token that begins with U+2581 begins the next word.
+Text is plain if normalization keeps the length of every character or makes it a blank. In plain text a token covers as
+many bytes as its text has without U+2581, and a token that begins with U+2581 begins the next word.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from jittok.align.wordpiece_rules import (
 from jittok.unicode.characters import SPACE_MARK_CODE
 
 CHUNK_BYTES = 4096
-"""Bytes whose words are found before their ids are walked, and up to 63 more."""
+"""Bytes (and up to 63 more) whose words are found before their ids are walked."""
 OFFSETS = CHUNK_BYTES + 64 + 64
 """Room for places of words, with 64 that `bit_places` may overwrite."""
 _0, _1, _2, _3, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 3, 62, 63))
@@ -45,11 +45,11 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @helper
 def find_words(w: WordPieceWindow, size: int, begin: int, stop: int, positions: Window) -> tuple[int, int, bool]:
-    """(how many words begin in a plain stretch, where it ends, whether it is ASCII); their places, counted from
-    `begin`, to `positions`.
+    """Find the words of a plain stretch from `begin` on; (their number, the end of the stretch, whether it is ASCII).
+    Their offsets, relative to `begin`, are written to int32[PLACES].
 
-    A word begins at `begin`, or none is there. The stretch ends before a word that is not plain, or when it is
-    long enough; never inside a word. size: readable bytes of the text; places: int32[PLACES]
+    `begin` is not inside a word. The stretch ends before a word that is not plain, or when it is long enough, and never
+    inside a word. size: readable bytes of the text
     """
     at, limit, number, inside, narrow = begin, min(begin + CHUNK_BYTES, stop), 0, _0, True
     while at < limit:
@@ -72,8 +72,9 @@ def find_words(w: WordPieceWindow, size: int, begin: int, stop: int, positions: 
 
 @helper
 def _masks(w: WordPieceWindow, size: int, i: int, stop: int) -> tuple[np.uint64, np.uint64, np.uint64, int, bool]:
-    """(bytes of letters, first bytes of characters that are words, of those that are not plain, how many bytes this is
-    about, whether they are ASCII) from i on. After what is not plain bits mean nothing. A character begins at i."""
+    """Masks of the bytes from i on, where a character begins: (all bytes of letters, first bytes of characters that are
+    words, first bytes of characters that are not plain, how many bytes are valid, whether they are ASCII). Bits after
+    the first character that is not plain are undefined."""
     capacity = min(stop - i, 64)
     if i + 64 > size:
         letters, alone, odd = _0, _0, _0
@@ -101,7 +102,7 @@ def _masks(w: WordPieceWindow, size: int, i: int, stop: int) -> tuple[np.uint64,
         if three & bit != _0:
             bytes_, all_bits = 3, all_bits | bit << _2
         if position + bytes_ > capacity or wrong & all_bits != _0:
-            # one that the text ends in is bad; one that goes on after the 64 bytes is looked at again
+            # a character cut by the end of the text is invalid; one cut by the 64 bytes is left to the next block
             if k + bytes_ > stop or wrong & all_bits != _0:
                 odd |= bit
             else:
@@ -127,16 +128,16 @@ def walk_words(
     w: WordPieceWindow, begin: int, safe: int, stop: int, positions: Window, number: int, narrow: bool, k: int,
     end: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Spans of the ids from k on of the words that `find_words` found in text[begin:safe]; (where to continue, next
-    id), the latter -1 where they are not those of these words. Where a token ends inside a character: the beginning of
-    that word and its first id. narrow: the stretch is ASCII."""
+    """Write the spans of the ids from k on of the words that `find_words` has found in text[begin:safe]; (where to
+    continue, next id), the latter -1 if the ids are not those of these words. If a token ends inside a character, they
+    are the beginning of that word and its first id. narrow: the stretch is ASCII."""
     word, at = 0, begin
     while k < end:
         step = get_u16(w.steps, get_i32(w.ids, k) + 1)
         begins = step & BEGINS
         if word + begins > number:
             break
-        at ^= (at ^ begin + get_i32(positions, word)) & -begins  # no branch: no one could foresee it
+        at ^= (at ^ begin + get_i32(positions, word)) & -begins  # no branch: it is unpredictable
         word += begins
         after = at + (step >> 1)
         if after == at:  # the unknown token, which is a whole word
@@ -156,7 +157,7 @@ def walk_words(
 
 @helper
 def _word_end(w: WordPieceWindow, i: int, stop: int) -> int:
-    """Where the word ends that begins at i < stop, of a plain stretch."""
+    """The end of the word that begins at i < stop in plain text."""
     fact, size = fact_at(w, i, stop)
     i += size
     if fact & KIND_BITS == LETTER:

@@ -1,7 +1,7 @@
-"""What becomes of code points in WordPiece, and what each token shows of it: tables for walking ids over words.
+"""Tables for walking the ids of WordPiece over words.
 
-Of each code point it is enough to know whether it joins the word, ends it, vanishes or is a word of its own, and how
-many bytes become of it.
+For each code point it suffices to know its kind (part of a word, ends it, dropped, or a word by itself) and the length
+of its normal form.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from jittok.unicode.tables import LAST_CODE_POINT
 from jittok.vocab import Vocab
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3
-"""Kinds of code points: joins the word, ends it, vanishes (the word continues), is a word of its own."""
+"""Kinds of code points: part of a word; ends the word; dropped, and the word continues; a word by itself."""
 KIND, IMAGE = 24, 0xFFFFFF
-"""An entry of `normal_table` is kind << KIND | (code point ^ what it becomes)."""
+"""An entry of `normal_table` is kind << KIND | (code point ^ image)."""
 KIND_BITS, LENGTH, SAME = 3, 2, 16
-"""A fact is kind | (bytes of what it becomes - 1) << LENGTH | SAME if that is the code point itself."""
+"""A fact is kind | (length of the image - 1) << LENGTH | SAME if the image is the code point itself."""
 PLAIN_BLANK, PLAIN_ALONE, ODD = 1, 2, 4
-"""Kinds of bytes, beside LETTER; ODD is what no plain stretch has: bytes beyond ASCII and those that vanish."""
+"""Kinds of bytes besides LETTER. ODD: not in plain text, because it is not ASCII or is dropped."""
 BEGINS = 1
-"""Bit of a step: the token begins a word; above it, bytes of a token's text without the marker."""
+"""The lowest bit of a step: the token begins a word. The other bits are the length of its text without the marker."""
 MARKER = len(SPACE_MARK_BYTES)
 
 
 class WordRules(NamedTuple):
-    """What becomes of code points, and what is needed where the unknown token may have been found as a text."""
+    """Facts of code points, and tables for vocabularies whose unknown token may match as a text."""
 
     pages: U16  # [8704] two-stage table of facts
     blocks: U8
-    ascii: U8  # [256] kinds of bytes, ODD for those that no plain stretch has
-    steps: U16  # [tokens + 1] for plain stretches; see BEGINS
-    plain: int  # 1: there are plain stretches
+    ascii: U8  # [256] kinds of bytes
+    steps: U16  # [tokens + 1] for plain text; see BEGINS
+    plain: int  # 1: `steps` is usable, so the fast path may be used
     unk_id: int  # may be -1
     shortest: int  # Vocab.shortest_utf8
     ambiguous: int  # 1: the text of the unknown token can begin a word
@@ -55,7 +55,7 @@ def word_rules(vocab: Vocab) -> WordRules:
     pages, entries = normal_table(bool(vocab.lowercase), bool(vocab.strip_accents))
     full = entries.reshape(-1, 256)[pages].reshape(-1)
     image = full & IMAGE ^ np.arange(UNICODE_SIZE, dtype=np.int32)
-    lengths = 1 + (image >= 0x80).view(np.uint8) + (image >= 0x800) + (image >= 0x10000)  # of a byte each: it is quick
+    lengths = 1 + (image >= 0x80).view(np.uint8) + (image >= 0x800) + (image >= 0x10000)  # of single bytes: faster
     same = (full & IMAGE == 0).view(np.uint8) * np.uint8(SAME)
     facts = (full >> KIND).astype(np.uint8) | lengths - 1 << LENGTH | same
     kinds = np.full(256, ODD, np.uint8)
@@ -69,7 +69,7 @@ def word_rules(vocab: Vocab) -> WordRules:
     steps, plain = _steps(vocab)
     fact_pages, blocks = shared_rows(facts.reshape(PAGES, -1))
     unknown = vocab.tokens[vocab.unk_id] if vocab.unk_id >= 0 else b""
-    # words begin with the mark, and the unknown token may be a prefix of one
+    # words begin with U+2581, and the unknown token may be a prefix of one
     ambiguous = bool(unknown) and (unknown[:3] == SPACE_MARK_BYTES[: len(unknown)]) and find_key(vocab, unknown) >= 0
     nothing = frozen([], np.int32)
     data, offsets = frozen(vocab.key_bytes, np.uint8), frozen(vocab.key_offsets, np.int64)
@@ -84,32 +84,32 @@ def word_rules(vocab: Vocab) -> WordRules:
 
 
 def _plain_kind(byte: int) -> int:
-    """The kind of a byte, told without the table."""
+    """The kind of a byte, computed without the table."""
     if not (0x20 <= byte < 0x7F or 9 <= byte < 14):
         return ODD
     return LETTER if chr(byte).isalnum() else PLAIN_BLANK if chr(byte).isspace() else PLAIN_ALONE
 
 
 def _steps(vocab: Vocab) -> tuple[U16, bool]:
-    """What each token, from -1 on, does in a plain stretch; and whether all tokens of a word's beginning show it."""
+    """(the step of each token from -1 on, whether all tokens that begin a word are marked as such)."""
     offsets = vocab.key_offsets
     lengths = np.diff(offsets)
     padded = np.append(vocab.key_bytes, np.zeros(MARKER, np.uint8))
     head = [padded[offsets[:-1] + k] for k in range(MARKER)]
     begins = (lengths >= MARKER) & (head[0] == SPACE_MARK_0) & (head[1] == SPACE_MARK_1) & (head[2] == SPACE_MARK_2)
-    # a token that is the marker or a part of it is followed by one that begins no word
+    # a token that is the marker or a part of it is followed by a token without a marker in the same word
     parts = (head[0] == SPACE_MARK_0) & ((lengths == 1) | ((lengths == 2) & (head[1] == SPACE_MARK_1)))
     plain = not (parts.any() or (begins & (lengths == MARKER)).any() or lengths.max(initial=0) >= 1 << 14)
     steps = np.where(begins, lengths - MARKER << 1 | BEGINS, lengths << 1)
     if vocab.unk_id >= 0:
-        # what has only such bytes can be found inside a word
+        # a token of only such bytes can match inside a word
         plain = plain and any(byte < 0x80 and not chr(byte).isalnum() for byte in vocab.tokens[vocab.unk_id])
         steps[vocab.unk_id] = BEGINS
     return frozen(np.concatenate([[BEGINS], np.minimum(steps, 0xFFFF)]), np.uint16), plain
 
 
 class WordPieceWindow(NamedTuple):
-    """The same, and what is walked over, as windows."""
+    """The same as windows, with the text and the ids of a walk."""
 
     text: Window
     sizes: Window
@@ -126,14 +126,14 @@ class WordPieceWindow(NamedTuple):
 
 @helper
 def put_span(w: WordPieceWindow, k: int, start: int, stop: int) -> None:
-    """The span of id k, text[start:stop]."""
+    """Write text[start:stop] as the span of id k."""
     put_i64(w.spans, 2 * k, start - w.origin)
     put_i64(w.spans, 2 * k + 1, stop - w.origin)
 
 
 @helper
 def fact_at(w: WordPieceWindow, i: int, stop: int) -> tuple[int, int]:
-    """(fact, bytes) of the code point at i. Bad bytes, and what lies above Unicode, vanish."""
+    """(fact, length) of the code point at i. Invalid bytes and values above U+10FFFF are dropped."""
     c, size = decode(w.text, i, stop, w.shortest)
     if c == BAD or c > LAST_CODE_POINT:
         return DROPPED, 1
