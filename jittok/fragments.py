@@ -41,7 +41,8 @@ OUT_OF_CAPACITY = -1
 OUT_OF_WORK = -2
 """`Work` is too small: report[NEED] is the `longest` to make it for."""
 LONG_WORD = -3
-"""A word is so long that a model's `with_chain` is worth its time; answered only by arrays whose chain is WANTED."""
+"""A word is so long that a model's `with_chain` is worth its time, where the chain is WANTED; or there is none and the
+word is longer than the work's queue, which must grow."""
 BEYOND_UNICODE = -10
 """A four-byte sequence above U+10FFFF at report[OFFSET], which llama.cpp dies on (report[FOUND]: the number)."""
 SPACE_IN_SYMBOL = -11

@@ -2,8 +2,9 @@
 
 First touches of new pages are a tenth of the time of encoding, and more than all of it where the system must find
 memory first. The C library gives large arrays back to the system as soon as they are free, and one that turns out too
-small is copied to another. Here an array is the beginning of a mapping of its own with capacity for twice as many ids:
-room that is never touched is no memory. When the array and all views of it are gone, the next call takes its mapping.
+small is copied to another. Here an array is the beginning of a mapping of its own with capacity for twice as many ids,
+but at most SPARE more: room that is never touched is no memory. When the array and all views of it are gone, the next
+call takes its mapping.
 
 Whether an array is gone is asked when memory is wanted. Nothing runs at the moment when it goes: Python would lose a
 Ctrl-C that comes while it runs a finalizer.
@@ -30,6 +31,8 @@ MOST_MAPPINGS = 2 + (os.cpu_count() or 1)
 released only after the next one."""
 KEPT_BYTES = default_cache_bytes()
 """Bytes that they may have together."""
+SPARE = 1 << 24
+"""Ids beyond those asked for that a mapping has capacity for at most: not touched, but address space all the same."""
 WORD = np.dtype(np.int32).itemsize
 POSSIBLE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap, "MADV_HUGEPAGE")
 """Linux. Other systems count memory that is not touched, or clear it when it is mapped."""
@@ -41,7 +44,7 @@ class Mapping:
     __slots__ = ("holder", "pages", "skip", "touched")
 
     def __init__(self, count: int) -> None:
-        self.pages = mapping(2 * WORD * count + HUGE)
+        self.pages = mapping(WORD * (count + min(count, SPARE)) + HUGE)
         self.skip = -np.frombuffer(self.pages, np.uint8).ctypes.data % HUGE
         self.touched = 0
         self.holder: Callable[[], object] = _nobody

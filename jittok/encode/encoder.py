@@ -40,7 +40,7 @@ from jittok.fragments import (
 )
 from jittok.inputs import PADDING, Documents
 from jittok.locks import Lock
-from jittok.merging.left_to_right import BUILD_ON_DEMAND
+from jittok.merging.left_to_right import BUILD_ON_DEMAND, LONG_WORD_SYMBOLS, READY
 from jittok.models.vocab_types import KINDS, around
 from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
 from jittok.special import partition, tables
@@ -229,13 +229,27 @@ class Encoder:
 
     def _give_work(self, workspace: Workspace, longest: int) -> None:
         """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
-        workspace.longest = longest
+        if longest <= FIRST_LONGEST:
+            workspace.queued = 0
+        capacities = LONG_WORD_SYMBOLS, longest + 16, None
+        queued = {"queued": capacities[workspace.queued]} if hasattr(self.arrays, "chain") else {}
+        before, workspace.longest = workspace.longest, longest
         workspace.forget()
         if workspace.scratch is not None and hasattr(self.model, "regrow"):
-            workspace.scratch = self.model.regrow(self.arrays, workspace.scratch, longest)
+            if before > FIRST_LONGEST:  # free the old one first, but for its cache
+                workspace.scratch = self.model.regrow(self.arrays, workspace.scratch, FIRST_LONGEST)
+            workspace.scratch = self.model.regrow(self.arrays, workspace.scratch, longest, **queued)
         else:
             workspace.scratch = None  # free the old one first
-            workspace.scratch = self.model.make_work(self.arrays, longest, **self._cache)
+            workspace.scratch = self.model.make_work(self.arrays, longest, **queued, **self._cache)
+
+    def _give_queue(self, workspace: Workspace) -> None:
+        """Capacity for a word that has no chain: one symbol a byte, which only text that grows exceeds, and then all
+        there can be."""
+        if workspace.queued == 2:
+            raise AssertionError("a word is longer than there can be symbols")
+        workspace.queued += 1
+        self._give_work(workspace, max(workspace.longest, FIRST_LONGEST + 1))
 
     def _cut_one(self, workspace: Workspace, docs: Documents, size: int, rule: EncodeOptions) -> int:
         """The fragments of a single document to the workspace; how many."""
@@ -357,9 +371,13 @@ class Encoder:
             if code == OUT_OF_CAPACITY:
                 workspace.grow_ids(max(count + need, workspace.ids.size + workspace.ids.size // 2), count)
             elif code == OUT_OF_WORK:
-                self._give_work(workspace, max(need, 2 * workspace.longest))
+                longest = int((stops[:fragments] - starts[:fragments]).max())  # doubled beyond it, it is address space
+                wanted = max(need, min(2 * workspace.longest, longest))
+                self._give_work(workspace, wanted if wanted > workspace.longest else 2 * workspace.longest)
             elif code == LONG_WORD:
                 arrays = self._with_chain() if strict_bytes else self._with_unknown_bytes(self._with_chain())
+                if arrays.chain.state != READY:
+                    self._give_queue(workspace)
             elif code == NO_BYTE_TOKEN and replace and strict_bytes and self._can_replace_bytes():
                 arrays, strict_bytes = self._with_unknown_bytes(arrays), False
             elif code == self.odd_text:

@@ -57,6 +57,7 @@ class Workspace:
         self.report = np.zeros(REPORT_SIZE, np.int64)
         self.special_work = partition.make_work(64)
         self.longest = 0
+        self.queued = 0  # how much room a word without a chain has, see `Encoder._give_work`
         self.long: Documents | None = None
         self.scratch: Any = None
         self.calls: dict[Any, Call] = {}

@@ -116,11 +116,10 @@ class Merger(NamedTuple):
     chain: LongWordWindow
 
 
-def make_merger_work(longest: int) -> MergerWork:
-    """Scratch for up to `longest` symbols. Pages that no text needs are never touched."""
-    return MergerWork(
-        make_merge_work(longest), np.empty(2 * MOST_SYMBOL_BASES, np.int32), np.zeros(1 << VERDICT_BITS, np.uint64)
-    )
+def make_merger_work(longest: int, queued: int | None = None) -> MergerWork:
+    """Scratch for up to `longest` symbols, of which the queue merges up to `queued` (see `make_merge_work`)."""
+    queue = make_merge_work(longest, queued)
+    return MergerWork(queue, np.empty(2 * MOST_SYMBOL_BASES, np.int32), np.zeros(1 << VERDICT_BITS, np.uint64))
 
 
 @helper
@@ -335,14 +334,16 @@ merge_text = _make_merge(get_u8, False)
 
 
 @helper
+def must_queue(own: Merger, count: int) -> bool:
+    """Whether the queue merges so many symbols, because there is no chain, or it is not worth making one."""
+    return own.chain.state == IMPOSSIBLE or (own.chain.state == BUILD_ON_DEMAND and count <= LONG_WORD_SYMBOLS)
+
+
+@helper
 def merge_list(own: Merger, count: int) -> int:
     """What `merge_symbols` makes of queue.symbols[:count] and queue.places; or LONG_WORD."""
-    if (
-        count <= SCAN_SYMBOLS
-        or own.chain.state == IMPOSSIBLE
-        or (own.chain.state == BUILD_ON_DEMAND and count <= LONG_WORD_SYMBOLS)
-    ):
-        return merge_symbols(own.queue, count)
+    if count <= SCAN_SYMBOLS or must_queue(own, count):
+        return merge_symbols(own.queue, count) if count <= own.queue.capacity else LONG_WORD
     if own.chain.state == BUILD_ON_DEMAND:
         return LONG_WORD
     rows, symbols, positions = own.chain.rows, own.queue.symbols, own.queue.positions

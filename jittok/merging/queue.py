@@ -41,13 +41,13 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class MergeWork(NamedTuple):
-    """Scratch for lists of up to n symbols."""
+    """Scratch for lists of up to m symbols, up to n <= m of which are merged by the queue."""
 
-    symbols: OutI32  # [n + 1]
-    positions: OutI32  # [n + 1] where each symbol's text begins; one more for the end
+    symbols: OutI32  # [m + 1]
+    positions: OutI32  # [m + 1] where each symbol's text begins; one more for the end
     links: OutI32  # [2 * n] left and right neighbor, for the heap
     found: OutU64  # [n] the pair that each symbol makes with its right neighbor
-    heap: OutU64  # [3 * n]
+    heap: OutU64  # [2 * n]
     ranks: OutU32  # [16] rank << 8 | place of each pair, for up to 16 symbols
     merged: OutI32  # [16] what each pair becomes
     neighbours: OutU8  # [64] next symbol, from 32 on the one before
@@ -68,16 +68,21 @@ class MergeWindow(NamedTuple):
     filter: Window
     slot_bits: int
     filter_bits: int
+    capacity: int  # symbols that the queue may merge
 
 
-def make_merge_work(longest: int) -> MergeWork:
-    """Scratch for up to `longest` symbols. Pages that no text needs are never touched, so they cost nothing."""
+def make_merge_work(longest: int, queued: int | None = None) -> MergeWork:
+    """Scratch for up to `longest` symbols. queued: symbols that the queue has capacity for, all by default.
+
+    Pages that no text needs are never touched, but they are address space, of which a process may have a limit.
+    """
+    room = longest if queued is None else min(longest, queued)
     return MergeWork(
         scratch(longest + 1, np.int32, huge=False),
         scratch(longest + 1, np.int32, huge=False),
-        scratch(2 * longest + 2, np.int32, huge=False),
-        scratch(longest + 1, np.uint64, huge=False),
-        scratch(3 * longest + 3, np.uint64, huge=False),
+        scratch(2 * room + 2, np.int32, huge=False),
+        scratch(room + 1, np.uint64, huge=False),
+        scratch(2 * room + 2, np.uint64, huge=False),
         np.empty(16, np.uint32),
         np.empty(16, np.int32),
         np.empty(64, np.uint8),
@@ -100,6 +105,7 @@ def open_merge(work: MergeWork, pairs: PairTable) -> MergeWindow:
         window(pairs.filter),
         pairs.slot_bits,
         pairs.filter_bits,
+        work.found.size - 1,
     )
 
 
@@ -275,7 +281,8 @@ def _merge_many(work: MergeWindow, count: int) -> int:
     """Entries are rank << 32 | place. An entry is stale when its place makes no pair by now, or a pair of another rank.
     If its rank still fits, it is as good as the entry of the present pair, since both have the same key.
 
-    Each merge offers at most two pairs, so 3 * count entries are enough capacity.
+    There are fewer than count entries at first, and fewer than count merges. Each takes an entry and offers at most
+    two, so 2 * count entries are enough capacity.
     """
     symbols, positions, links, found, heap = work.symbols, work.positions, work.links, work.found, work.heap
     size = 0

@@ -81,8 +81,11 @@ class WorkWindow(NamedTuple):
     longest: int  # symbols that `merge` has capacity for
 
 
-def make_work(arrays: BpeArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> BpeWork:
-    """Memory of one thread for pre-tokens of up to `longest` bytes. Pages that no text needs are not touched."""
+def make_work(
+    arrays: BpeArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK, queued: int | None = None
+) -> BpeWork:
+    """Memory of one thread for pre-tokens of up to `longest` bytes. Pages that no text needs are not touched. queued:
+    symbols that are merged without a chain (see `make_merge_work`)."""
     capacity = BYTES_PER_BYTE * longest + 16
     return BpeWork(
         scratch(capacity + PAD, np.uint8),
@@ -92,16 +95,16 @@ def make_work(arrays: BpeArrays, longest: int, cache_bytes: int = 64 << 20, chun
         scratch(2 * CHUNK + longest + 64, np.int32),
         scratch(2 * CHUNK + longest + 64, np.int32),
         make_records(),
-        make_merger_work(capacity),
+        make_merger_work(capacity, queued),
         make_deferred_work(),
         make_cache(cache_bytes, arrays.tokens),
         chunk,
     )
 
 
-def regrow(arrays: BpeArrays, work: BpeWork, longest: int) -> BpeWork:
+def regrow(arrays: BpeArrays, work: BpeWork, longest: int, queued: int | None = None) -> BpeWork:
     """The same memory for longer pre-tokens, with the same cache."""
-    return make_work(arrays, longest, 1 << 10, work.chunk)._replace(cache=work.cache)
+    return make_work(arrays, longest, 1 << 10, work.chunk, queued)._replace(cache=work.cache)
 
 
 @helper

@@ -192,7 +192,9 @@ def merge_bytes(words: BpeWordWindow, merge: Merger, text: Window, start: int, s
         return merge_noted(merge.queue, stop - start)
     if merge.chain.state == READY and stop - start > SCAN_SYMBOLS:
         return merge_text(merge, text, start, stop)
-    if merge.chain.state == BUILD_ON_DEMAND and stop - start > LONG_WORD_SYMBOLS:
+    if stop - start > merge.queue.capacity or (
+        merge.chain.state == BUILD_ON_DEMAND and stop - start > LONG_WORD_SYMBOLS
+    ):
         return LONG_WORD
     put_i32(merge.queue.symbols, 0, get_i32(words.byte_symbols, before))
     put_i32(merge.queue.positions, 0, 0)

@@ -45,14 +45,17 @@ class SpmWork(NamedTuple):
     spans: SpanWork
 
 
-def make_work(arrays: SpmArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> SpmWork:
-    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are not touched."""
+def make_work(
+    arrays: SpmArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK, queued: int | None = None
+) -> SpmWork:
+    """Memory of one thread for fragments of up to `longest` bytes. Pages that no text needs are not touched. queued:
+    symbols that are merged without a chain (see `make_merge_work`)."""
     capacity = BYTES_PER_BYTE * longest + 16
     spans = make_span_work(longest, arrays.tokens, cache_bytes, chunk)
-    return SpmWork(scratch(capacity, np.uint8), make_merger_work(capacity), spans)
+    return SpmWork(scratch(capacity, np.uint8), make_merger_work(capacity, queued), spans)
 
 
-def regrow(arrays: SpmArrays, work: SpmWork, longest: int) -> SpmWork:
+def regrow(arrays: SpmArrays, work: SpmWork, longest: int, queued: int | None = None) -> SpmWork:
     """The same memory for longer fragments, with the same cache."""
-    made = make_work(arrays, longest, 1 << 10, work.spans.chunk)
+    made = make_work(arrays, longest, 1 << 10, work.spans.chunk, queued)
     return made._replace(spans=regrow_span_work(work.spans, longest))
