@@ -29,7 +29,7 @@ def spans_through_nfc(
         docs, first, last, np.concatenate([[0], np.cumsum(kept)])[document_ends], starts[kept], stops[kept],
         tokens[kept], np.cumsum(counts[kept]), ids[kept[of]],
     )  # fmt: skip
-    # one document that begins at 0: places in all that was rewritten
+    # as one document that begins at 0, so that spans are offsets into all rewritten bytes
     there = Documents(found.data, frozen([0], np.int64), frozen([found.data.size], np.int64))
     inside = spans_of(
         there, 0, 1, np.array([int(changed.sum())]), found.starts[changed], found.stops[changed], tokens[changed],
@@ -43,7 +43,7 @@ def spans_through_nfc(
 
 
 def _before(found: Changed, spans: NDArray[np.int64], after: NDArray[Any]) -> NDArray[np.int64]:
-    """The stretches of the caller's bytes that spans of rewritten ones stand for. after: where their fragments end."""
+    """Convert spans in the rewritten bytes to spans in the original ones. after: the end of the fragment of each."""
     start, stop = spans.T
     last = np.maximum(stop - 1, 0)
     at_end = start >= after  # an empty span after the last byte

@@ -64,7 +64,7 @@ def open_steps(rules: UnigramRules) -> StepWindow:
 
 @helper
 def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int, int]:
-    """(what comes out, bytes used, bytes that come out) of one step: SAME, BAD or the place of a replacement."""
+    """(SAME, BAD or the offset of a replacement; bytes read; bytes to write) of one step."""
     end = user_path(steps.user, text, i, stop)[0]
     if end > i:  # a path of user-defined tokens is copied unchanged
         return SAME, end - i, end - i
@@ -83,7 +83,7 @@ def _step(steps: StepWindow, text: Window, i: int, stop: int) -> tuple[int, int,
 
 @helper
 def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
-    """One byte that stands for text[start:stop]; the place after."""
+    """Write one byte that comes from text[start:stop]; the offset after it."""
     put_u8(out.text, at, byte)
     put_i64(out.starts, at, start)
     put_i64(out.stops, at, stop)
@@ -129,7 +129,7 @@ def normalize_more(
                 gap_start, gap_stop, inside = low if gap_start < 0 else gap_start, high, False
                 continue
             if not inside:
-                if gap_start < 0:  # of a character that became several, all but the first share its place
+                if gap_start < 0:  # the space before a later character of a replacement has its span
                     gap_start, gap_stop = low, high if source != SAME and k > 0 else low
                 for mark in SPACE_MARK_BYTES:
                     at = _put(out, at, mark, gap_start, gap_stop)

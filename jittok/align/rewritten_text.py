@@ -39,7 +39,7 @@ def map_capacity(longest: int) -> int:
 TAG = 5
 BEGIN, END = b"<dna>", b"</dna>"
 BROKEN = -1
-"""The lengths of tokens do not add up to what they should cover."""
+"""Code: the lengths of the tokens do not add up to the text."""
 
 
 class RewriteRules(NamedTuple):
@@ -58,7 +58,7 @@ class RewriteRules(NamedTuple):
 
 
 class OffsetMap(NamedTuple):
-    """Byte k of the rewritten text stands for data[starts[k]:stops[k]]; windows."""
+    """Byte k of the rewritten text comes from data[starts[k]:stops[k]]; windows."""
 
     starts: Window
     stops: Window
@@ -132,7 +132,7 @@ def _walk_text(
 
 @helper
 def _put(positions: OffsetMap, at: int, size: int, start: int, stop: int) -> int:
-    """`size` bytes that stand together for data[start:stop]; the offset after them."""
+    """Add `size` bytes that all come from data[start:stop]; the offset after them."""
     for k in range(at, at + size):
         put_i64(positions.starts, k, start)
         put_i64(positions.stops, k, stop)
@@ -141,7 +141,7 @@ def _put(positions: OffsetMap, at: int, size: int, start: int, stop: int) -> int
 
 @helper
 def _put_same(positions: OffsetMap, at: int, start: int, stop: int) -> int:
-    """data[start:stop] unchanged, byte for byte; the place after."""
+    """Add data[start:stop] unchanged, byte by byte; the offset after it."""
     for i in range(start, stop):
         put_i64(positions.starts, at + i - start, i)
         put_i64(positions.stops, at + i - start, i + 1)
@@ -152,8 +152,8 @@ def _put_same(positions: OffsetMap, at: int, start: int, stop: int) -> int:
 def _rewrite(
     how: RewriteRules, positions: OffsetMap, at: int, text: Window, i: int, after: int, stop: int, first: bool
 ) -> tuple[int, int]:
-    """The map of the characters of a text up to `stop` that begin in text[i:after], from its place `at` on; the places
-    after them in the text and in the map. `first`: whether the text begins at i."""
+    """Add the characters that begin in text[i:after] to the map, from offset `at` on; (offset after them in the text,
+    offset in the map). The text ends at `stop`. first: the text begins at i."""
     if how.kind == SPM:
         for k in range(i, after):
             at = _put(positions, at, 3 if get_u8(text, k) == SPACE_BYTE else 1, k, k + 1)

@@ -76,7 +76,7 @@ class UnigramWork(NamedTuple):
     """Scratch for normalized texts of up to text.size bytes with a lattice; without, half of it is used at a time."""
 
     text: OutU8
-    starts: OutI64  # byte k stands for data[starts[k]:stops[k]]
+    starts: OutI64  # byte k comes from data[starts[k]:stops[k]]
     stops: OutI64
     sums: OutF64  # [that + 1] with a lattice: best sum of scores up to each offset; else empty
     tokens: OutI32  # the last token of the best path to each offset
@@ -151,8 +151,8 @@ def _walk_text(
     rules: UnigramRules, sizes: Window, out: Normal, data: U8, start: int, stop: int, ids: Window, k: int, end: int,
     origin: int, spans: Window,
 ) -> int:  # fmt: skip
-    """Spans of ids k .. end - 1, which cover data[start:stop], half a buffer at a time: 1, 0 where the ids do not tell,
-    BROKEN, or OUT_OF_WORK."""
+    """Write the spans of ids k .. end - 1, which cover data[start:stop], half a buffer at a time; 1, or 0 if the ids do
+    not determine them, or BROKEN or OUT_OF_WORK."""
     position, limit = SourcePosition(start, 0, 0, 0, -1, -1), out.capacity >> 1
     run = UnknownRun(k, 0, -1, -1)
     while True:
@@ -184,9 +184,9 @@ def _walk(
     rules: UnigramRules, sizes: Window, out: Normal, size: int, last: bool, ids: Window, run: UnknownRun, end: int,
     origin: int, spans: Window,
 ) -> UnknownRun:  # fmt: skip
-    """Spans of ids run.k .. end - 1, as far as the first `size` normalized bytes make them certain. `last`: there are
-    no more bytes. In the result, run.at is where the next token begins, or where the unknown one continues; -1: the ids
-    do not tell."""
+    """Write the spans of ids run.k .. end - 1, as far as the first `size` normalized bytes determine them. last: there
+    are no more bytes. In the result, `at` is where the next token begins or the unknown one continues, or -1 if the ids
+    do not determine the spans."""
     at, k, first, behind_run = 0, run.k, run.start, run.stop
     while k < end:
         token = get_i32(ids, k)

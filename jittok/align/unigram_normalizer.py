@@ -116,7 +116,7 @@ class Normal(NamedTuple):
 
 @helper
 def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
-    """One byte that stands for data[start:stop], if there is room; the place after."""
+    """Write one byte that comes from data[start:stop], if it fits; the offset after it."""
     if at < out.capacity:
         put_u8(out.text, at, byte)
         put_i64(out.starts, at, start)
@@ -126,7 +126,7 @@ def _put(out: Normal, at: int, byte: int, start: int, stop: int) -> int:
 
 @helper
 def _put_space(rules: UnigramRules, out: Normal, at: int, start: int, stop: int) -> int:
-    """A space that stands for data[start:stop]; the place after."""
+    """Write a space that comes from data[start:stop]; the offset after it."""
     if not rules.spaces.escape:
         return _put(out, at, SPACE_BYTE, start, stop)
     for byte in SPACE_MARK_BYTES:
@@ -136,7 +136,7 @@ def _put_space(rules: UnigramRules, out: Normal, at: int, start: int, stop: int)
 
 @helper
 def _step(rules: UnigramRules, data: U8, i: int, stop: int) -> tuple[int, int, int]:
-    """(what comes out, bytes used, bytes that come out) of one step: SAME, BAD or the place of a replacement."""
+    """(SAME, BAD or the offset of a replacement; bytes read; bytes to write) of one step."""
     end, node = i, ROOT
     while end < stop:  # a path of user-defined tokens is copied unchanged, whether or not a token ends there
         node = child(rules.user, node, as_int64(data[end]))
@@ -182,8 +182,8 @@ class SourcePosition(NamedTuple):
 def normalize(
     rules: UnigramRules, out: Normal, data: U8, position: SourcePosition, stop: int, limit: int
 ) -> SourcePosition:
-    """The normalized bytes of data[place.i:stop] and what they stand for, as many as there is capacity for, until there
-    are `limit`. Source: llama.cpp, `llm_tokenizer_ugm_session::normalize`."""
+    """Normalize data[position.i:stop] until there are `limit` bytes, and record the span of each. Bytes beyond the
+    capacity of `out` are counted, but not written. Source: llama.cpp, `llm_tokenizer_ugm_session::normalize`."""
     spaces, text, kinds = rules.spaces, window(data), window(rules.kinds)
     i, at, inside, prepended = position.i, position.at, position.inside != 0, position.prepended != 0
     gap_start, gap_stop = position.gap_start, position.gap_stop

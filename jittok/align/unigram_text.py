@@ -57,7 +57,7 @@ class TextWork(NamedTuple):
     """Scratch for ROOM normalized bytes."""
 
     text: OutU8
-    starts: OutI64  # byte k stands for data[starts[k]:stops[k]]
+    starts: OutI64  # byte k comes from data[starts[k]:stops[k]]
     stops: OutI64
 
 
@@ -148,8 +148,8 @@ def _walk(w: TextWalk, inert: InertWindow, out: Normal, i: int, k: int, inside: 
 
 @helper
 def _walk_inert(w: TextWalk, inert: InertWindow, i: int, safe: int, k: int, inside: bool) -> tuple[int, int]:
-    """Spans of the ids from k on that end in the inert text[i:safe]; the place after the last one and the next id, -1
-    where ids do not tell."""
+    """Write the spans of the ids from k on that end in the inert text[i:safe]; (offset after the last one, next id), or
+    -1 for the id if ids do not determine the spans."""
     while k < w.end:
         if w.steps.merge == 0:
             i, k = _stride_evenly(inert.steps, w.ids, w.spans, w.origin, i, safe, k, w.end)

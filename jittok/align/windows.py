@@ -30,7 +30,7 @@ TRIES = 256
 
 
 class Window(NamedTuple):
-    """document[start:stop] as the plain way reads it. A row is a token, or what `token_walk` walks along."""
+    """document[start:stop] as read by the reference. A row is a token, or for `token_walk` a character."""
 
     start: int
     stop: int

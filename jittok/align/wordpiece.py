@@ -38,7 +38,7 @@ def word_spans(
 ) -> int:  # fmt: skip
     """Write the spans of the tokens of the fragments left[:2 * count], a list made by `direct_spans`.
 
-    places: int32[PLACES] scratch
+    positions: int32[PLACES] scratch
     word: uint8[2 * n + 8] scratch for fragments of up to n bytes, if rules.ambiguous
     The other arrays are those of `direct_spans`. Returns 0, or -1 - fragment if the ids are not those of the text.
     Linear in bytes.
@@ -65,8 +65,7 @@ def word_spans(
 
 @helper
 def _next_letter(w: WordPieceWindow, i: int, stop: int) -> tuple[int, int, int]:
-    """(place, fact, bytes) of the next letter of the word that continues at i; (place after the word, -1, 0) when it
-    ends."""
+    """(offset, fact, length) of the next letter of the word that continues at i, or (offset after the word, -1, 0)."""
     while i < stop:
         fact, size = fact_at(w, i, stop)
         kind = fact & KIND_BITS
@@ -82,8 +81,8 @@ def _next_letter(w: WordPieceWindow, i: int, stop: int) -> tuple[int, int, int]:
 def _walk_word(
     w: WordPieceWindow, rules: WordRules, word: OutU8, i: int, stop: int, k: int, end: int
 ) -> tuple[int, int]:
-    """Write the spans of the ids from k on of the word that begins at i. A blank or dropped character is no word and is
-    passed. Returns (place after, next id). The latter is -1 if the ids are not those of the word."""
+    """Write the spans of the ids from k on of the word that begins at i; a blank or dropped character is skipped.
+    Returns (offset after it, next id); the id is -1 if the ids are not those of the word."""
     fact, size = fact_at(w, i, stop)
     kind = fact & KIND_BITS
     if kind in (BLANK, DROPPED):

@@ -38,7 +38,7 @@ from jittok.unicode.characters import SPACE_MARK_CODE
 CHUNK_BYTES = 4096
 """Bytes (and up to 63 more) whose words are found before their ids are walked."""
 OFFSETS = CHUNK_BYTES + 64 + 64
-"""Room for places of words, with 64 that `bit_places` may overwrite."""
+"""Capacity for offsets of words, with 64 more that the search for bits may overwrite."""
 _0, _1, _2, _3, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 3, 62, 63))
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 

@@ -46,7 +46,7 @@ KEY = "tokenizer.ggml.tokens"
 IDS_PER_BYTE = 1
 """Usually enough; the proved bound is ROOM_PER_BYTE."""
 ROOM_PER_BYTE = 3
-"""A bad byte becomes the three byte tokens of U+FFFD."""
+"""An invalid byte becomes the three byte tokens of U+FFFD."""
 
 
 class Plamo2Arrays(NamedTuple):

@@ -73,8 +73,8 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
         capacity: int,
         report: Window,
     ) -> int:
-        """Ids of text[start:stop] to ids[count:room]; the new count, MALFORMED or a code. PAD bytes are readable after
-        the text."""
+        """Ids of text[start:stop] to ids[count:capacity]; the new count, MALFORMED or a code. PAD bytes are readable
+        after the text."""
         begin, size = start, work.chunk
         while begin < stop:
             end = min(begin + size, stop)

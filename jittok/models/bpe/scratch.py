@@ -183,13 +183,13 @@ def discard(work: WorkWindow) -> int:
 
 @helper
 def prefetch(work: WorkWindow, low: Any, high: Any) -> None:
-    """Prefetch the slot of `seeds` for a new pre-token."""
+    """Prefetch the slot of a new pre-token in the table of single-token words."""
     prefetch_word(work.seeds, low, high)
 
 
 @helper
 def encode_pieces(work: WorkWindow, text: Window, begin: int, number: int, ids: Window, count: int) -> int:
-    """Ids of the pre-tokens at the offsets in work.places, without the cache."""
+    """Ids of the pre-tokens at the offsets in work.positions, without the cache."""
     for k in range(number):
         start, stop = begin + get_i32(work.positions, k), begin + get_i32(work.positions, k + 1)
         if stop - start > work.longest:

@@ -210,7 +210,7 @@ def merge_bytes(words: BpeWordWindow, merge: Merger, text: Window, start: int, s
 
 @helper
 def _merge_characters(words: BpeWordWindow, merge: Merger, text: Window, start: int, stop: int) -> int:
-    """Not byte-level: the same over characters, with offsets in queue.places; or SPACE_IN_SYMBOL or LONG_WORD."""
+    """Not byte-level: the same over characters, with offsets in queue.positions; or SPACE_IN_SYMBOL or LONG_WORD."""
     symbols, i, space = 0, start, False
     while i < stop:
         byte, size = get_u8(text, i), 1

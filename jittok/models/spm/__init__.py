@@ -1,6 +1,6 @@
 """SPM (GGUF "llama", sentencepiece's BPE): adjacent symbols are merged by the score of the token that they make.
 
-`compile` builds the arrays, `kernel` encodes span by span, and `whole` encodes fragments that cannot be cut.
+`compile` builds the arrays, `kernel` encodes span by span, and `whole_fragment` encodes fragments that cannot be cut.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
 """Unigram (GGUF "t5"): the path of tokens with the highest sum of scores.
 
-`compile` builds the arrays and `rules` the tables of safe cuts. `kernel` encodes span by span (see `span`), and `whole`
-encodes fragments that cannot be cut.
+`compile` builds the arrays and `rules` the tables of safe cuts. `kernel` encodes span by span (see `span`), and
+`whole_fragment` encodes fragments that cannot be cut.
 """
 
 from jittok.models.ugm.compile import UgmArrays, UgmWork, can_split_at_spaces, compile_pipeline, make_work, regrow

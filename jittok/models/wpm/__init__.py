@@ -1,6 +1,6 @@
 """WordPiece (GGUF "bert"): BERT's normalization by one table, then repeated longest match.
 
-`compile` builds the arrays, `kernel` encodes span by span, and `whole` encodes fragments that cannot be cut.
+`compile` builds the arrays, `kernel` encodes span by span, and `whole_fragment` encodes fragments that cannot be cut.
 """
 
 from jittok.models.wpm.compile import (

@@ -217,6 +217,6 @@ def regrow(arrays: WpmArrays, work: WpmWork, longest: int) -> WpmWork:
 def _work(arrays: WpmArrays, longest: int, spans: SpanWork) -> WpmWork:
     capacity = CODED * longest + 16
     long = arrays.alphabet.long.count
-    if isinstance(arrays, WpmArrays):  # those of words have an alphabet alone
+    if isinstance(arrays, WpmArrays):  # the arrays of `words` have only an alphabet
         long += arrays.long.count
     return WpmWork(scratch(capacity, np.uint8), scratch(capacity if long else 0, np.int32), spans)

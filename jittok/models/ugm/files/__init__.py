@@ -3,7 +3,7 @@
 A sum that rounds depends on all the text before, so ids of spans (see `safe_cuts`) may only be cached if rounding
 cannot change the path. `lattice` finds the best path of a span and the margin by which it wins at each offset. If
 that is too small, the span is not cached: its path is found again from the sum that the text actually has there.
-`normalizers` compiles the steps of a file to one table, `normalizer` runs it, and `kernel` is the loop.
+`normalizer_tables` compiles the steps of a file to one table, `normalizer` runs it, and `kernel` is the loop.
 """
 
 from jittok.models.ugm.files.arrays import (

@@ -22,13 +22,13 @@ BYTES_PER_BYTE = 2
 """The capacity for normalized text, as a multiple of the text; it is increased for texts that need more."""
 SPARE_BYTES = 64
 SUM, LARGEST, SETTLED = 0, 1, 1
-"""Indices into Work.state (SUM, LARGEST) and Work.places (SETTLED): see `lattice.settle`."""
+"""Indices into `state` (SUM, LARGEST) and `positions` (SETTLED) of UnigramFileWork: see `lattice.settle`."""
 DOUBT, DOUBT_IDS, DOUBT_BITS = 8, 16, 15
 """Words and ids of a slot of `rounding`, and the logarithm of the number of slots."""
 
 
 class CharacterTable(NamedTuple):
-    """The normal forms of characters in a tokenizer.json, see `normalizers`."""
+    """The normal forms of characters in a tokenizer.json, see `normalizer_tables`."""
 
     pages: U16  # two-stage table of flags
     blocks: U8
@@ -83,9 +83,9 @@ class UnigramFileWork(NamedTuple):
     state: OutF64  # [2] SUM; LARGEST
     positions: OutI64  # [2] unused; SETTLED
     spans: SpanWork
-    doubts: OutU64  # [DOUBT << DOUBT_BITS] key of a span; context | ids << 8 | reach << 32, see `doubts`; unused words
+    doubts: OutU64  # [DOUBT << DOUBT_BITS] key of a span; context | ids << 8 | reach << 32, see `rounding`
     doubt_ids: OutI32  # [DOUBT_IDS << DOUBT_BITS]
-    found: OutI32  # [matches.ROOM] the tokens at the next offsets
+    found: OutI32  # the tokens at the next offsets, see `token_matches`
     long: OutI32  # [GROWTH * longest + ROOM] which long tokens begin at each offset; empty if there are no long tokens
 
 

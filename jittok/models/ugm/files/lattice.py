@@ -296,7 +296,7 @@ def _unknown_before(own: FileLattice, start: int, first: int, joined: bool) -> b
 @helper
 def _in_bytes(own: FileLattice, token: int, start: int, after: bool, first: int, joined: bool) -> bool:
     """Whether a token of the path becomes byte tokens. The unknown token's own text does not, unless an unknown
-    character is next to it. behind: the next token is unknown."""
+    character is next to it. after: the next token is unknown."""
     if own.bytes == 0 or not is_unknown(own, token):
         return False
     return token != own.literal or after or _unknown_before(own, start, first, joined)
