@@ -203,8 +203,8 @@ def encode_span(arrays: RwkvArrays, data: U8, start: int, stop: int, ids: OutI32
 
 @helper
 def _longest(arrays: RwkvArrays, data: U8, i: int, stop: int) -> tuple[int, int]:
-    """(the longest token that matches at data[i:stop], where it ends). It ends at i if some token begins with this byte
-    but none matches. The unknown token may be -1."""
+    """(the longest token that matches at data[i:stop], where it ends). It ends at i if no token matches although some
+    token begins with this byte. The unknown token may be -1."""
     node, found, end, j = ROOT, NO_VALUE, i, i
     while j < stop:
         node = child(arrays.trie, node, as_int64(data[j]))

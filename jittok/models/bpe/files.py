@@ -51,7 +51,7 @@ MOST_PARTS = 1 << 12
 
 
 def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
-    """The arrays of a byte-level BPE without a normalizer, or None if the pipeline is none."""
+    """The arrays of a byte-level BPE without a normalizer, or None for any other pipeline."""
     model = pipeline.model
     spelled = _spelled(pipeline)
     if spelled is None:

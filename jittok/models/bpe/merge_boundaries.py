@@ -1,4 +1,4 @@
-"""Safe cuts inside pre-tokens: offsets between two neighbors that no merge can ever join.
+"""Safe cuts inside pre-tokens: offsets between two neighbors (a *joint*) that no merge can ever join.
 
 Some patterns leave long pre-tokens: lines, phrases, or all text up to the next number. They hardly ever repeat, so the
 pre-token cache does not help, but parts of them do repeat. A merge joins the last byte of its left symbol with the

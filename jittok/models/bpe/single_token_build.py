@@ -1,6 +1,6 @@
-"""Find the seeds of a vocabulary: the tokens whose own text is encoded to that one token.
+"""Build the table of single-token words: the tokens whose own text is encoded to that one token.
 
-If it is known how merging makes each symbol (`left_to_right_build.made_symbols`), a token is a seed if it is made
+If it is known how merging makes each symbol (`left_to_right_build.made_symbols`), it suffices that the token is made
 from the bytes of its text. Else each text is encoded, which needs all kernels of a word; they take seconds to compile.
 """
 
@@ -21,7 +21,7 @@ MARK_SIZE = len(SPACE_MARK_BYTES)
 
 
 def build_single_token_words(arrays: BpeArrays, made: I32 | None) -> SingleTokenWords:
-    """The seeds of a vocabulary whose other arrays are built. made: see `made_symbols`; None if unknown. Tests every
+    """The table of a vocabulary whose other arrays are built. made: see `made_symbols`; None if unknown. Tests every
     token of up to 15 bytes once."""
     count = arrays.whole_ids.size - 1
     slots, bits = empty_slots(count)
@@ -37,10 +37,10 @@ def build_single_token_words(arrays: BpeArrays, made: I32 | None) -> SingleToken
 
 @kernel
 def insert_made(model: BpeArrays, made: I32, slots: OutU64, bits: int, numbers: OutI32) -> int:
-    """Byte-level: insert every seed of up to 15 bytes; returns their number.
+    """Byte-level: insert every single-token word of up to 15 bytes; returns their number.
 
     made: see `made_symbols`, with bases that are bytes; slots, bits: from `empty_slots`; numbers: int32[15] scratch. Of
-    duplicate texts only the first can be a seed.
+    duplicate texts only the first can be the result of encoding.
     """
     whole = open_bytes_table(model.whole)
     count = 0
@@ -70,7 +70,7 @@ def _is_made(rows: Window, token: int, text: Window, start: int, stop: int, numb
 
 @kernel
 def insert_encoded(model: BpeArrays, work: MergerWork, slots: OutU64, bits: int, text: OutU8, ids: OutI32) -> int:
-    """Insert every seed of up to 15 bytes; returns their number. Encodes each token's text.
+    """Insert every single-token word of up to 15 bytes; returns their number. Encodes each token's text.
 
     slots, bits: from `empty_slots`; text: uint8[45 + PAD], ids: int32[60] scratch. If not byte-level, keys have a space
     for U+2581, as in the text of lines. A token that contains a space itself occurs in no line.

@@ -1,7 +1,7 @@
-"""Hash table of *seeds*: tokens whose own text is encoded to that one token. A new word is looked up here first.
+"""Hash table of the short words that are encoded to a single token. A new word is looked up here before it is merged.
 
-A word that is a seed needs no merging. Seeds are found by encoding each token's text, so a token that no merge makes is
-never one. Slots are like those of the pre-token cache: a key of two words, then the id.
+They are found by encoding each token's text, so a token that no merge makes is never among them. Slots are like those
+of the pre-token cache: a key of two machine words, then the id.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jittok._jit import U64, OutU64, frozen, helper
 from jittok._raw import Window, get_u8, get_u64, multiply, prefetch, put_u64, window
 
 LONGEST_KEY = 15
-"""The most bytes of a seed: its text and length fit into two words."""
+"""The most bytes of a word in the table: text and length fit into two machine words."""
 NOT_FOUND = -1
 _K = np.uint64(0x9E3779B97F4A7C15)
 _K2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -36,7 +36,7 @@ class SingleTokenWindow(NamedTuple):
 
 
 def empty_slots(count: int) -> tuple[OutU64, int]:
-    """(zeroed slots, bits) for up to `count` seeds."""
+    """(zeroed slots, bits) for up to `count` words."""
     bits = max(4, (4 * count // 3).bit_length())
     return np.zeros(4 << bits, np.uint64), bits
 
@@ -72,7 +72,7 @@ def key_of(text: Window, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
 
 @helper
 def insert(slots: Window, bits: int, low: np.uint64, high: np.uint64, token: int) -> None:
-    """Insert one seed."""
+    """Insert one word."""
     at = _home(low, high, bits)
     while get_u64(slots, 4 * at + 1) != _0:
         at = (at + 1) & ((1 << bits) - 1)
