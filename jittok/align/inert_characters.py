@@ -26,8 +26,8 @@ from jittok.vocab import Vocab
 
 BLANK_BIT = 4
 MAPPED, BEGINS_LONG_KEY, SECOND, KNOWN, BLANK = 1, 2, 4, 8, 1 << BLANK_BIT
-"""Flags of a character. MAPPED: it is changed; LONG: it begins keys of several characters; SECOND: it is second in one;
-KNOWN: it is a token by itself; BLANK: it becomes a space."""
+"""Flags of a character. MAPPED: it is changed; BEGINS_LONG_KEY: it begins keys of several characters; SECOND: it is
+second in one; KNOWN: it is a token by itself; BLANK: it becomes a space."""
 BEGINS = 1
 """The lowest bit of a step: the token begins with U+2581. The other bits are the length of its text without that. If
 spaces are not merged, the bit is never set, and each U+2581 counts as one byte."""

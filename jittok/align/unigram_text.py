@@ -54,7 +54,7 @@ LONGEST_TOKEN = 1 << 16
 
 
 class TextWork(NamedTuple):
-    """Scratch for ROOM normalized bytes."""
+    """Scratch for BUFFER_BYTES normalized bytes."""
 
     text: OutU8
     starts: OutI64  # byte k comes from data[starts[k]:stops[k]]

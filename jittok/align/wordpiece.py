@@ -38,7 +38,7 @@ def word_spans(
 ) -> int:  # fmt: skip
     """Write the spans of the tokens of the fragments left[:2 * count], a list made by `direct_spans`.
 
-    positions: int32[PLACES] scratch
+    positions: int32[OFFSETS] scratch
     word: uint8[2 * n + 8] scratch for fragments of up to n bytes, if rules.ambiguous
     The other arrays are those of `direct_spans`. Returns 0, or -1 - fragment if the ids are not those of the text.
     Linear in bytes.

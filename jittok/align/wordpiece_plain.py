@@ -46,7 +46,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 @helper
 def find_words(w: WordPieceWindow, size: int, begin: int, stop: int, positions: Window) -> tuple[int, int, bool]:
     """Find the words of a plain stretch from `begin` on; (their number, the end of the stretch, whether it is ASCII).
-    Their offsets, relative to `begin`, are written to int32[PLACES].
+    Their offsets, relative to `begin`, are written to int32[OFFSETS].
 
     `begin` is not inside a word. The stretch ends before a word that is not plain, or when it is long enough, and never
     inside a word. size: readable bytes of the text

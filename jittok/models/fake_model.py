@@ -66,7 +66,7 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Code: OUT_OF_ROOM. Linear in bytes."""
+    """See jittok.fragments. Code: OUT_OF_CAPACITY. Linear in bytes."""
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:
@@ -85,7 +85,7 @@ def encode_fragments(
 
 @helper
 def encode_span(arrays: FakeArrays, data: U8, start: int, stop: int, ids: OutI32, count: int, report: OutI64) -> int:
-    """Ids of data[start:stop] to ids[count:]; the new count or OUT_OF_ROOM."""
+    """Ids of data[start:stop] to ids[count:]; the new count or OUT_OF_CAPACITY."""
     if count + (stop - start + CHUNK - 1) // CHUNK > ids.size:
         report[NEED] = stop - start
         return OUT_OF_CAPACITY

@@ -267,7 +267,7 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Time: code points times the tokens that match at one."""
+    """See jittok.fragments. Codes: OUT_OF_CAPACITY, OUT_OF_WORK. Time: code points times tokens that match at one."""
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:
@@ -317,7 +317,7 @@ def encode_span(
 
 @helper
 def encode_part(arrays: Plamo2Arrays, work: Plamo2Work, begin: int, stop: int, ids: OutI32, count: int) -> int:
-    """Ids of the code points begin .. stop - 1 to ids[count:]; the new count or OUT_OF_ROOM."""
+    """Ids of the code points begin .. stop - 1 to ids[count:]; the new count or OUT_OF_CAPACITY."""
     find_pieces(arrays, work, begin, stop)
     i = begin
     while i < stop:

@@ -163,7 +163,7 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, NO_TOKEN_ON_PATH. Linear in bytes (see `long_keys`)."""
+    """See jittok.fragments. Codes: OUT_OF_CAPACITY, OUT_OF_WORK, NO_TOKEN_ON_PATH. Linear in bytes (`long_keys`)."""
     for k in range(first, last):
         report[FRAGMENT] = k
         if tokens[k] < 0:

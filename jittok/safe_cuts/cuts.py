@@ -20,7 +20,7 @@ from jittok.structures.double_array import BASE, PARENT, ROOT, UNIT, DoubleArray
 from jittok.structures.sequences import Sequences, SequenceWindow, open_sequences
 
 CONTROL, LETTER, DIGIT, OTHER, TIED, BLANK, WIDE = range(7)
-"""Classes. APART: up to APART_BYTES printable or control characters that some token joins with a class which the rest
+"""Classes. TIED: up to APART_BYTES printable or control characters that some token joins with a class which the rest
 of their own class is never joined with; BLANK: the space, and control characters that become one; WIDE: non-ASCII."""
 CLASSES = 7
 APART_BYTES, BLANK_BYTES = 6, 5

@@ -153,7 +153,7 @@ def tied_classes(table: NDArray[np.bool_], classes: NDArray[np.int64]) -> NDArra
 
 
 def choose_apart(table: NDArray[np.bool_], never: Iterable[int] = ()) -> list[int]:
-    """Up to APART_BYTES bytes to move to the class APART so that the most pairs of classes may be cut; the most useful
+    """Up to APART_BYTES bytes to move to the class TIED so that the most pairs of classes may be cut; the most useful
     first."""
     weights = np.ones((CLASSES, CLASSES))
     weights[:, BLANK] = 8  # words end at blanks: nothing is worth more

@@ -78,7 +78,7 @@ class DeferredWork(NamedTuple):
 
     lanes: LaneWork
     keys: OutU64  # [4 * LANES] the words in the lanes: keys of the pre-token cache, padded with zeros
-    rooms: OutI64  # [3 * MOST] start and stop of the space reserved for each word, and its lane
+    rooms: OutI64  # [3 * MOST_DEFERRED] start and stop of the space reserved for each word, and its lane
     state: OutI64  # [_STATES] deferred words; used lanes; prefetched pairs; the first fragment that ends after a word
 
 
@@ -171,8 +171,8 @@ def defer_bytes(
     key: Key,
     count: int,
 ) -> int:
-    """Byte-level: defer the word text[start:stop] of 2 to MIDDLE bytes; the count after the space for its ids. key: of
-    the pre-token cache. The caller has checked `has_free_lane`."""
+    """Byte-level: defer the word text[start:stop] of 2 to LONGEST_MIDDLE bytes; the count after the space for its ids.
+    key: of the pre-token cache. The caller has checked `has_free_lane`."""
     lane = _lane_of(deferred, key)
     if lane == get_i64(deferred.state, _IN_LANES):
         _take_lane(deferred, lane, key)

@@ -222,7 +222,7 @@ def resolve_merges(
     rows: int64[2] rows[0] becomes the number of symbols
 
     A line is split at its first space after byte 0 (llama.cpp's BPE loading). Returns the number of merges, or
-    OUT_OF_ROOM.
+    OUT_OF_CAPACITY.
     """
     table = BytesWindow(window(data), window(offsets), window(slots), slots.size - 1, keys[0], keys[1])
     symbols, count = tokens, 0
@@ -264,7 +264,7 @@ def _symbol(
     start_2: int,
     stop_2: int,
 ) -> tuple[int, int]:
-    """(symbol of source[start:stop] + source[start_2:stop_2], symbols so far), or (OUT_OF_ROOM, ..)."""
+    """(symbol of source[start:stop] + source[start_2:stop_2], symbols so far), or (OUT_OF_CAPACITY, ..)."""
     at = offsets[symbols]
     if at + stop - start + stop_2 - start_2 > data.size or symbols + 2 > offsets.size:
         return OUT_OF_CAPACITY, symbols

@@ -132,6 +132,6 @@ def encode_general(
 ) -> int:
     """`encode_fragments` for every vocabulary of the session PLAIN; see `jittok.fragments`.
 
-    Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE, SPACE_IN_SYMBOL. O(n log n) in the bytes of the longest word.
+    Codes: OUT_OF_CAPACITY, OUT_OF_WORK, BEYOND_UNICODE, SPACE_IN_SYMBOL. O(n log n) in the bytes of the longest word.
     """
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -47,8 +47,8 @@ CHUNK = 16384
 class BpeWork(NamedTuple):
     """One thread's memory, for fragments of any length with pre-tokens of up to `longest` bytes (see `make_work`)."""
 
-    text: OutU8  # [GROWTH * longest + 16 + PAD] a rewritten fragment, or a copy that PAD bytes follow
-    rewritten: OutU8  # [GROWTH * longest + 16 + PAD] a span of a line rewritten
+    text: OutU8  # [BYTES_PER_BYTE * longest + 16 + PAD] a rewritten fragment, or a copy that PAD bytes follow
+    rewritten: OutU8  # [BYTES_PER_BYTE * longest + 16 + PAD] a span of a line rewritten
     split: SplitWork  # for the general splitter
     run: OutI64  # [RUN_STATE] see RunWindow
     positions: OutI32  # [2 * CHUNK + longest + 64] where the pre-tokens of a chunk begin

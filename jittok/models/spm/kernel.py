@@ -143,7 +143,7 @@ def encode_fragments(
 ) -> int:
     """Ids of fragments first .. last - 1; the protocol is in `jittok.fragments`.
 
-    Codes: OUT_OF_ROOM, OUT_OF_WORK, LONG_WORD, NO_BYTE_TOKEN. Linear in bytes; without left-to-right BPE, n log n in
-    the bytes of a span.
+    Codes: OUT_OF_CAPACITY, OUT_OF_WORK, LONG_WORD, NO_BYTE_TOKEN. Linear in bytes; without left-to-right BPE, n log n
+    in the bytes of a span.
     """
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -61,7 +61,7 @@ class UgmArrays(NamedTuple):
 class UgmWork(NamedTuple):
     """Scratch memory of one thread."""
 
-    text: OutU8  # [GROWTH * longest + ROOM] normalized text
+    text: OutU8  # [BYTES_PER_BYTE * longest + SPARE_BYTES] normalized text
     sums: OutF64  # [that + 1] best sum of scores up to each offset of `text`
     arcs: OutU64  # [that + 1] back-pointers: last token << 32 | where it begins; the bit `decided_prefix.MARK` is 0
     found: OutI32  # [as `text`] which long tokens begin at each offset; empty where there are no long tokens
@@ -177,7 +177,7 @@ def _trie(pipeline: Pipeline, chosen: NDArray[np.bool_], scores: NDArray[np.floa
 
 
 def make_work(arrays: UgmArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK) -> UgmWork:
-    """Memory of one thread for fragments of up to `longest` bytes that grow at most GROWTH times."""
+    """Memory of one thread for fragments of up to `longest` bytes that grow at most BYTES_PER_BYTE times."""
     return UgmWork(*_scratch(arrays, longest), make_span_work(longest, arrays.tokens, cache_bytes, chunk))
 
 

@@ -298,7 +298,7 @@ def _range_of(byte: int) -> tuple[int, int]:
 def _class_cuts(
     pairs: Neighbours, source: _Source, known: set[int], folded: dict[int, int], blanks: list[int], merge: bool
 ) -> tuple[NDArray[np.bool_], list[int]]:
-    """(bool[CLASSES, CLASSES] whether two classes may be cut apart, the bytes of class APART)."""
+    """(bool[CLASSES, CLASSES] whether two classes may be cut apart, the bytes of class TIED)."""
     never = np.zeros((CLASSES, CLASSES), bool)
     mapped = np.flatnonzero(source.mapped()[:0x80])
     kinds = rules.class_of((), blanks)
@@ -335,8 +335,8 @@ def dominated(lattice: VocabLattice, class_pairs: NDArray[np.int64], margin: flo
 
     Such a token is dominated: other tokens spell the same text with a sum that is higher by more than `margin`, so any
     path with it can be improved. Examples are placeholders such as "[PAD250001]" with a score of -10000, which would
-    prevent most cuts. Only tokens of up to SHORT bytes with a pair of classes that at most RARE tokens have are tested,
-    the shortest first. A token that is missed costs speed, but changes no id.
+    prevent most cuts. Only tokens of up to SHORT_TOKEN_BYTES with a pair of classes that at most RARE_TOKENS have are
+    tested, the shortest first. A token that is missed costs speed, but changes no id.
     """
     found, lengths = class_pairs, np.diff(lattice.texts.offsets)
     rare = np.flatnonzero(np.bincount(found[0], minlength=1) <= RARE_TOKENS)

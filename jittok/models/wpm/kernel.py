@@ -64,6 +64,6 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, BEYOND_UNICODE; for files other than GGUF also NOT_UTF8
-    and ODD_TEXT. Time: linear in bytes (`long_keys`)."""
+    """See jittok.fragments. Codes: OUT_OF_CAPACITY, OUT_OF_WORK, BEYOND_UNICODE; for files other than GGUF also
+    NOT_UTF8 and ODD_TEXT. Time: linear in bytes (`long_keys`)."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -105,7 +105,7 @@ def encode_span(
 def _put_ascii(model: WpmSpanModel, text: Window, start: int, stop: int) -> int:
     """Write the word of a short ASCII span, with or without a space before it; its length, or 0 for any other span.
 
-    Always takes SHORT steps: a loop with an unpredictable end costs as much as all of them.
+    Always takes LONGEST_SHORT steps: a loop with an unpredictable end costs as much as all of them.
     """
     first = start + (get_u8(text, start) == SPACE_BYTE)
     own, others = get_i32(model.pages, 0) << 8, 0

@@ -60,7 +60,7 @@ def encode_whole(
 @helper
 def _encode_word(arrays: WpmArrays, word: OutU8, positions: OutI32, size: int, ids: OutI32, count: int) -> int:
     """Ids of word[:size], which begins with U+2581, by longest match, or the unknown token; the new count or
-    OUT_OF_ROOM. Walks end after LONG bytes where there are longer tokens."""
+    OUT_OF_CAPACITY. Walks end after LONG bytes where there are longer tokens."""
     at, long, apart, stop = count, open_long(arrays.long), arrays.long.count != 0 and size > LONG, size
     node, found, end, j = arrays.marker_node, arrays.marker_value, arrays.marker_length, _MARKED
     if node == NO_NODE:  # no token continues after U+2581

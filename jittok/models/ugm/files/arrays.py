@@ -77,8 +77,8 @@ class UnigramFileArrays(NamedTuple):
 class UnigramFileWork(NamedTuple):
     """Scratch memory of one thread."""
 
-    text: OutU8  # [GROWTH * longest + ROOM + DEPTH] normalized text, and bytes after it that walks may read
-    sums: OutF64  # [GROWTH * longest + ROOM + 1] best sum of scores up to each offset
+    text: OutU8  # [BYTES_PER_BYTE * longest + SPARE_BYTES + DEPTH] normalized text, and bytes that walks may read
+    sums: OutF64  # [BYTES_PER_BYTE * longest + SPARE_BYTES + 1] best sum of scores up to each offset
     arcs: OutU64  # [as many] back-pointers: last token, where it begins, whether another one is nearly as good
     state: OutF64  # [2] SUM; LARGEST
     positions: OutI64  # [2] unused; SETTLED
@@ -86,13 +86,13 @@ class UnigramFileWork(NamedTuple):
     doubts: OutU64  # [DOUBT << DOUBT_BITS] key of a span; context | ids << 8 | reach << 32, see `rounding`
     doubt_ids: OutI32  # [DOUBT_IDS << DOUBT_BITS]
     found: OutI32  # the tokens at the next offsets, see `token_matches`
-    long: OutI32  # [GROWTH * longest + ROOM] which long tokens begin at each offset; empty if there are no long tokens
+    long: OutI32  # [BYTES_PER_BYTE * longest + SPARE_BYTES] which long tokens begin at each offset; or empty
 
 
 def make_work(
     arrays: UnigramFileArrays, longest: int, cache_bytes: int = 64 << 20, chunk: int = CHUNK
 ) -> UnigramFileWork:
-    """Memory of one thread for fragments of up to `longest` bytes that grow at most GROWTH times."""
+    """Memory of one thread for fragments of up to `longest` bytes that grow at most BYTES_PER_BYTE times."""
     return _work(arrays, longest, make_span_work(longest, arrays.literal, cache_bytes, chunk))
 
 

@@ -406,5 +406,5 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK, NOT_UTF8, ODD_TEXT."""
+    """See jittok.fragments. Codes: OUT_OF_CAPACITY, OUT_OF_WORK, NOT_UTF8, ODD_TEXT."""
     return _encode_fragments(arrays, work, data, starts, stops, tokens, first, last, count, ids, ends, report)

@@ -2,7 +2,7 @@
 
 Sums start at the actual sum of the text at that offset, which is 0 where a word begins (tokenizer.json) or a text
 (sentencepiece). A span for the cache is always computed from 0. That is correct if at each offset of its path the best
-sum exceeds all others by more than rounding can change (`near`); otherwise the result is DOUBTFUL.
+sum exceeds all others by more than rounding can change (`near`); otherwise the result is ROUNDING_SENSITIVE.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class FileLattice(NamedTuple):
     doubts: Window
     doubt_ids: Window
     found: Window
-    large: int  # whether trie walks are interleaved, see LARGE
+    large: int  # whether trie walks are interleaved, see OUT_OF_CACHE
     long: LongWindow
     long_at: Window  # which long tokens begin at each offset of `text`
 
@@ -115,7 +115,7 @@ def open_lattice(arrays: UnigramFileArrays, work: UnigramFileWork) -> FileLattic
 
 @helper
 def best_paths(own: FileLattice, size: int, base: float, near: float, whole: bool, ids: Window, count: int) -> int:
-    """Ids of own.text[:size], for a tokenizer.json word by word; the new count, DOUBTFUL or WHOLE."""
+    """Ids of own.text[:size], for a tokenizer.json word by word; the new count, ROUNDING_SENSITIVE or WHOLE."""
     begin = 0
     while begin < size:
         end = size

@@ -1,7 +1,7 @@
 """Find the tokens that begin at several offsets of a text by interleaved trie walks.
 
 Which tokens match does not depend on sums. A step through a large trie waits for memory, and the end of a walk is
-unpredictable. So the walks from PLACES offsets take turns, and their cache misses overlap.
+unpredictable. So the walks from OFFSETS offsets take turns, and their cache misses overlap.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _UNIT_BYTES = 4 * UNIT
 
 @helper
 def find_tokens(units: Window, text: Window, found: Window, p: int, until: int, size: int) -> int:
-    """Find the tokens that begin at the characters from offset p up to `until`, at most PLACES; returns their number.
+    """Find the tokens that begin at the characters from offset p up to `until`, at most OFFSETS; returns their number.
 
-    found: int32[ROOM]. DEPTH bytes after text[:size] are readable; the caller ignores tokens that end there.
+    found: int32[BUFFER_SIZE]. DEPTH bytes after text[:size] are readable; the caller ignores tokens that end there.
     """
     positions, depth, first = 0, 0, get_i32(units, UNIT * ROOT + BASE)
     while positions < OFFSETS and p < until:

@@ -40,7 +40,7 @@ class UnigramWordArrays(NamedTuple):
 class UnigramWordWork(NamedTuple):
     """Scratch memory of one thread, for words of up to `longest` bytes."""
 
-    sums: OutF64  # [SUMS_KEPT or the longest token, or less, + the longest token + ROOM] best sums at some offsets
+    sums: OutF64  # best sums at some offsets, see `_work`
     arcs: OutU64  # [longest + 1] back-pointer of each offset: last token << 32 | where it begins
     found: OutI32  # [longest] which long tokens begin at each offset; empty where there are no long tokens
     spans: SpanWork

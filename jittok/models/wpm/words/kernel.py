@@ -59,5 +59,5 @@ def encode_fragments(
     ends: OutI64,
     report: OutI64,
 ) -> int:
-    """See jittok.fragments. Codes: OUT_OF_ROOM, OUT_OF_WORK. Linear in bytes (see `long_keys`)."""
+    """See jittok.fragments. Codes: OUT_OF_CAPACITY, OUT_OF_WORK. Linear in bytes (see `long_keys`)."""
     return _encode_fragments(model, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
