@@ -1,4 +1,4 @@
-"""What to write here for a name that another library has, or that is misspelt: asked only when something is refused."""
+"""Hints for misspelt names and names of other libraries. Only imported when an error is raised."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 ROWS = "tok.encode_batch(texts).to_padded(length, pad_id=...)"
-BOS = "add_special=True adds what the file asks for; for a BOS alone: [tok.bos_id, *ids.tolist()]"
-SPECIAL_TEXT = "parse_special=True turns the text of special tokens into their ids, the default reads it as plain text"
-LOCAL = "load reads files of this machine and downloads nothing"
-PADDED = "rows of one length and their mask: " + ROWS
-NO_SAMPLING = "nothing to write: a text has one tokenization here, none is drawn at random"
-PRINTS = "special tokens: skip_special=True leaves out their text, unparse_special=True prints it"
-CUT = f"ids[:n] cuts one row; {PADDED}, with truncate=True"
-TENSORS = f"ids are NumPy arrays: torch.tensor(ids) copies them; a rectangle is {ROWS}"
+BOS = "add_special=True adds BOS and EOS as the file specifies; for a BOS alone: [tok.bos_id, *ids.tolist()]"
+SPECIAL_TEXT = "parse_special=True parses special tokens in the text; the default treats them as plain text"
+LOCAL = "load reads local files and downloads nothing"
+PADDED = "for rows of equal length and their mask: " + ROWS
+NO_SAMPLING = "remove it: tokenization is deterministic, sampling is not supported"
+PRINTS = "skip_special=True omits special tokens, unparse_special=True prints their text"
+CUT = f"ids[:n] truncates one row; {PADDED}, with truncate=True"
+TENSORS = f"ids are NumPy arrays: torch.tensor(ids) copies them; for a 2-D array: {ROWS}"
 
 
 def _by_name(*said: tuple[str, str]) -> dict[str, str]:
-    """What is said of several names, by each of them."""
+    """A mapping of each name to the hint of its group."""
     return {name: text for names, text in said for name in names.split()}
 
 
@@ -58,23 +58,23 @@ EXPLAINED = _by_name(
     ("add_special_tokens special_tokens_mask", "add_special is an option of encode"),
     ("bos eos add_bos add_eos add_bos_token add_eos_token prepend append ignore_merges", BOS),
     ("allowed_special disallowed_special parse_special_tokens", SPECIAL_TEXT),
-    ("skip_special", "special tokens of a GGUF file print nothing unless unparse_special=True"),
+    ("skip_special", "special tokens of a GGUF file are omitted unless unparse_special=True"),
     ("skip_special_tokens spaces_between_special_tokens special", PRINTS),
     ("padding pad pad_id pad_to_max_length pad_to_multiple_of padding_side return_attention_mask", PADDED),
     ("truncation truncation_side truncation_strategy max_length max_len stride", CUT),
     ("return_tensors return_type return_dict", TENSORS),
     ("return_offsets_mapping return_offsets with_offsets", "tok.align(text) gives ids and their spans"),
-    ("return_token_type_ids", "tok.encode_pair(first, second) joins two texts; segment ids are not made"),
+    ("return_token_type_ids", "tok.encode_pair(first, second) encodes two texts as one; there are no segment ids"),
     ("pair text_pair text_pairs", "tok.encode_pair(first, second) encodes two texts as one"),
     ("out_type return_tokens", "ids.tolist() is a list of int, [tok.id_to_token(i) for i in ids] are the tokens"),
-    ("is_pretokenized is_split_into_words", "texts are encoded whole: join the words first"),
+    ("is_pretokenized is_split_into_words", "pre-tokenized input is not supported: join the words first"),
     ("enable_sampling sampling nbest_size alpha dropout", NO_SAMPLING),
     ("clean_up_tokenization_spaces", "decode_bytes gives the bytes of the tokens"),
     ("trust_remote_code revision use_fast token use_auth_token cache_dir subfolder force_download", LOCAL),
     ("local_files_only repo_id filename", LOCAL),
-    ("vocab_only n_ctx n_gpu_layers", "leave it out: only the header of a GGUF is read"),
+    ("vocab_only n_ctx n_gpu_layers", "remove it: only the header of a GGUF is read"),
 )
-"""Other keywords, and those that a call does not have -> what to write."""
+"""Other keywords -> what to write instead."""
 FROM_FILE = "write jittok.load(path) for a file or folder, jittok.bundled(name) for a bundled vocabulary"
 FROM_OBJECT = "write jittok.from_{0}(object) for a tokenizer of {0}, or jittok.load(path) for its file"
 ATTRIBUTES = _by_name(
@@ -83,22 +83,22 @@ ATTRIBUTES = _by_name(
     ("SentencePieceProcessor", FROM_OBJECT.format("sentencepiece")),
     ("tokenize encode_batch decode_batch", "write tok = jittok.load(path), then tok.encode(text)"),
 )
-"""Names of other libraries' modules -> what to write."""
+"""Attributes of other libraries' modules -> what to write instead."""
 TIKTOKEN = ("r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony")
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-"""What a name on a model hub looks like."""
+"""The form of a repository name on a model hub."""
 MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that is spelled most like another, upper case or not; None where none is near."""
+    """The known name closest to a misspelt one, ignoring case; None if none is close."""
     known = {each.lower(): each for each in names}
     found = difflib.get_close_matches(name.lower(), known, 1)
     return known[found[0]] if found else None
 
 
 def unknown_keyword(call: Callable[..., Any], given: Mapping[str, object]) -> str:
-    """What to say of keywords that a call does not have: what to write in place of the first of them."""
+    """The message for keywords that a call does not have, with a replacement for the first of them."""
     name = next(iter(given))
     own = [
         each.name
@@ -112,7 +112,7 @@ def unknown_keyword(call: Callable[..., Any], given: Mapping[str, object]) -> st
 
 
 def _keyword(name: str, value: object, own: list[str]) -> str:
-    """What to write in place of a keyword, in a call that has others."""
+    """What to write instead of a keyword, in a call that takes the keywords `own`."""
     for ours in RENAMED.get(name, ()):
         if ours in own:
             return f"write {ours}={value!r}" if isinstance(value, bool | int | str) else f"write {ours}="
@@ -123,10 +123,10 @@ def _keyword(name: str, value: object, own: list[str]) -> str:
 
 
 def no_attribute(holder: str, name: str, names: Callable[[], Iterable[str]]) -> str:
-    """The message of an AttributeError, with what to write. names(): those that are there."""
+    """The message of an AttributeError, with what to write instead. names(): the attributes that exist."""
     if name in ATTRIBUTES:
         said = f": {ATTRIBUTES[name]}"
-    elif name.startswith("_"):  # what protocols ask for, of any object
+    elif name.startswith("_"):  # protocols look these up on any object
         said = ""
     else:
         own = [each for each in names() if not each.startswith("_")]
@@ -136,7 +136,7 @@ def no_attribute(holder: str, name: str, names: Callable[[], Iterable[str]]) -> 
 
 
 def not_there(path: str, error: OSError, bundled: Iterable[str]) -> OSError:
-    """The error of a tokenizer file that cannot be found, with what to write; any other error as it is."""
+    """The error for a missing tokenizer file, with what to write instead; any other error unchanged."""
     if error.errno not in MISSING:
         return error
     shown = path if len(path) < 200 else f"{path[:200]}…"
@@ -144,16 +144,16 @@ def not_there(path: str, error: OSError, bundled: Iterable[str]) -> OSError:
 
 
 def _place(path: str, bundled: list[str]) -> str:
-    """What to write for a name of no file."""
+    """What to write instead of the name of a missing file."""
     start = path.lstrip()[:1]
     if start in ("{", "[") or "\n" in path:
-        return "this is the text of a file: write load(text.encode())"
+        return "this looks like the content of a file: write load(text.encode())"
     if "://" in path:
         return f"{LOCAL}: download it first"
     base, name = os.path.split(path.rstrip("/"))
     stem, _, ending = name.rpartition(".")
     if path in bundled:
-        return f"write jittok.bundled({path!r}) for the vocabulary that jittok brings"
+        return f"write jittok.bundled({path!r}) for the bundled vocabulary"
     if path in TIKTOKEN:
         return f"write jittok.from_tiktoken(tiktoken.get_encoding({path!r}))"
     near = nearest(path, bundled) if not base and not (stem and ending.isalpha()) else None
@@ -167,7 +167,7 @@ def _place(path: str, bundled: list[str]) -> str:
         return f"did you mean {str(Path(base, beside))!r}?"
     if REPOSITORY.fullmatch(path) and not Path(base).is_dir():
         return f"{LOCAL}: {download(path)}, then jittok.load({path.rpartition('/')[2]!r})"
-    return f"expected a tokenizer file, a folder of one, or jittok.bundled(name): {', '.join(bundled)}"
+    return f"expected a tokenizer file, a folder with one, or jittok.bundled(name): {', '.join(bundled)}"
 
 
 def download(repository: str) -> str:

@@ -83,9 +83,7 @@ def load(
     asked = {name: value for name, value in given.items() if value is not None}
     if asked or not gguf_of(source):
         if llama_cpp is not None or pre is not None:
-            raise ValueError(
-                "llama_cpp, pre: found a file that is no GGUF, or options of such a file, expected a GGUF file"
-            )
+            raise ValueError("llama_cpp, pre: found another kind of file, or options of one, expected a GGUF file")
         return run_interruptible(_load_file, source, asked, cache=cache, cache_bytes=cache_bytes)
     is_file = isinstance(source, str | os.PathLike)
     name = os.fspath(source) if is_file else IN_MEMORY  # type: ignore[arg-type]
@@ -106,8 +104,8 @@ def _checked_source(source: Any) -> Any:
         try:
             memoryview(source)
         except TypeError:
-            expected = "the name of a file or folder, or the bytes of a file"
-            raise TypeError(f"found {type(source).__name__}, expected {expected}") from None
+            expected = "the path of a file or folder, or the bytes of a file"
+            raise TypeError(f"source: found {type(source).__name__}, expected {expected}") from None
         return source
     name = os.fsdecode(source)  # a path of a class of one's own may be bytes
     if "\0" in name:
@@ -129,7 +127,7 @@ def _check_types(special_tokens: Any, **texts: Any) -> None:
     if special_tokens is None:
         return
     if not isinstance(special_tokens, Mapping):
-        raise TypeError(f"special_tokens: found {type(special_tokens).__name__}, expected a mapping of texts to ids")
+        raise TypeError(f"special_tokens: found {type(special_tokens).__name__}, expected a mapping of str to int")
     for text, token in special_tokens.items():
         if not isinstance(text, str) or isinstance(token, bool) or not isinstance(token, int):
             raise TypeError(f"special_tokens: found {text!r}: {token!r}, expected a str and its id, an int")
@@ -420,7 +418,7 @@ def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:
     if isinstance(tok._again, _Bundle):
         return bundled(tok._again.name, cache_bytes=tok._options["cache_bytes"], **asked)
     if tok.vocab.source == IN_MEMORY:
-        raise ValueError(f"{IN_MEMORY}: it cannot be read again; load it with llama_cpp={llama_cpp!r}")
+        raise ValueError(f"{IN_MEMORY}: found no file to read again, expected one loaded with llama_cpp={llama_cpp!r}")
     return load(tok.vocab.source, **tok._options, **asked)
 
 

@@ -79,7 +79,7 @@ def _of_tokenizers(tokenizer: Any, methods: Iterable[str]) -> Pipeline:
     if not _is_of_1_0(tokenizer):
         _check(tokenizer, "to_str", "a tokenizers.Tokenizer (jittok.load reads files)")
     if name := _own_method(tokenizer, "tokenizers", methods):
-        raise _refused(tokenizer, f"a method {name} of its own", "the methods of tokenizers.Tokenizer")
+        raise _refused(tokenizer, f"an overridden method {name}", "the methods of tokenizers.Tokenizer")
     if not hasattr(tokenizer, "get_vocab"):
         return read_object(_written(tokenizer))
     ids = _distinct_ids(tokenizer)
@@ -101,7 +101,9 @@ def _written(tokenizer: Any) -> bytes:
     try:
         text = tokenizer.__reduce__()[1][0] if _is_of_1_0(tokenizer) else tokenizer.to_str()
     except Exception as error:  # noqa: BLE001  the library raises a plain Exception
-        raise _refused(tokenizer, f"a part that cannot be written ({error})", "parts of the library alone") from None
+        raise _refused(
+            tokenizer, f"a component that cannot be serialized ({error})", "components of the library only"
+        ) from None
     return bytes(text, "utf-8") if isinstance(text, str) else bytes(text)
 
 
@@ -113,7 +115,7 @@ def _distinct_ids(tokenizer: Any) -> dict[bytes, int]:
         for text, token in ids.items():
             if texts.setdefault(token, text) != text:
                 pair = f"the id {token} for {texts[token].decode()!r} and {text.decode()!r}"
-                raise _refused(tokenizer, pair, "an id of its own for each text: which of them it prints is chance")
+                raise _refused(tokenizer, pair, "a different id for each text (which one it decodes to is undefined)")
     return ids
 
 
@@ -123,7 +125,7 @@ def _check_ids(tokenizer: Any, made: Pipeline, ids: dict[bytes, int]) -> None:
         mine, its = made.ids.get(text, "none"), ids.get(text, "none")
         if mine != its:
             raise _refused(
-                tokenizer, f"the id {its} for {text.decode()!r}, which reads back as {mine}", "the ids that it writes"
+                tokenizer, f"the id {its} for {text.decode()!r}, which is serialized as {mine}", "the serialized ids"
             )
 
 
@@ -134,7 +136,7 @@ def from_tiktoken(encoding: Any) -> Tokenizer:
     """The Tokenizer of a `tiktoken.Encoding`: its ranks, pattern and special tokens."""
     _check(encoding, "_mergeable_ranks", "a tiktoken.Encoding: tiktoken.get_encoding(name)")
     if name := _own_method(encoding, "tiktoken", OF_TIKTOKEN, ("Encoding",)):
-        raise _refused(encoding, f"a method {name} of its own", "the methods of tiktoken.Encoding")
+        raise _refused(encoding, f"an overridden method {name}", "the methods of tiktoken.Encoding")
     return Tokenizer(
         ranked(
             IN_MEMORY,
@@ -158,7 +160,7 @@ def from_sentencepiece(processor: Any) -> Tokenizer:
     """
     _check(processor, "serialized_model_proto", "a sentencepiece.SentencePieceProcessor (jittok.load reads files)")
     if name := _own_method(processor, "sentencepiece", OF_SENTENCEPIECE, ("SentencePieceProcessor",)):
-        raise _refused(processor, f"a method {name} of its own", "the methods of SentencePieceProcessor")
+        raise _refused(processor, f"an overridden method {name}", "the methods of SentencePieceProcessor")
     for option in ("reverse", "enable_sampling", "emit_unk_piece"):
         if getattr(processor, f"_{option}", False):
             raise _refused(processor, f"{option}=True", f"a processor without {option}")
@@ -185,11 +187,15 @@ def from_transformers(tokenizer: Any) -> Tokenizer:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         if getattr(tokenizer, "sp_model", None) is not None:
-            expected = "a class that tokenizers stands behind; jittok.load of its model answers as sentencepiece"
-            raise _refused(tokenizer, "ids and texts that the class makes of its sp_model", expected)
-        raise _refused(tokenizer, "no backend_tokenizer", "a class that tokenizers stands behind; else load its files")
+            expected = (
+                "a fast tokenizer (backed by tokenizers); jittok.load of its model gives the ids of sentencepiece"
+            )
+            raise _refused(tokenizer, "a slow tokenizer with its own use of sp_model", expected)
+        raise _refused(
+            tokenizer, "no backend_tokenizer", "a fast tokenizer (backed by tokenizers); else load its files"
+        )
     if name := _own_method(tokenizer, "transformers", OF_TRANSFORMERS, BACKENDS):
-        raise _refused(tokenizer, f"a method {name} of its own", f"the methods of {BACKENDS[0]}; else load its files")
+        raise _refused(tokenizer, f"an overridden method {name}", f"the methods of {BACKENDS[0]}; else load its files")
     clip = hasattr(type(tokenizer), "_wrap_decode_method_backend_tokenizer")
     made = _of_tokenizers(backend, ENCODE if clip else (*ENCODE, *DECODE))
     made = made._replace(decode=(*made.decode, *_printed(tokenizer, backend, made, clip)))
@@ -203,7 +209,7 @@ def _printed(tokenizer: Any, backend: Any, made: Pipeline, clip: bool) -> tuple[
     steps: list[Any] = []
     if clip:  # the class puts its own method over the object's
         if made.decode != (JoinBytes(),):
-            raise _refused(tokenizer, "a decoder of its own", "ByteLevel")
+            raise _refused(tokenizer, "another decoder", "ByteLevel")
         steps += [ReplaceEach(Pattern(json.loads(_written(backend))["model"]["end_of_word_suffix"], literal=True), " ")]
         steps.append(Trim())
     if not getattr(tokenizer, "clean_up_tokenization_spaces", False):

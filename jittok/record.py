@@ -48,10 +48,10 @@ class Record:
         vars(self).update(made)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__}.{name}: a record does not change; see _replace")
+        raise AttributeError(f"{type(self).__name__}.{name}: records are immutable (see _replace)")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__}.{name}: a record does not change; see _replace")
+        raise AttributeError(f"{type(self).__name__}.{name}: records are immutable (see _replace)")
 
     def _asdict(self) -> dict[str, Any]:
         """Field -> value."""

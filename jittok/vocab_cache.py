@@ -235,7 +235,7 @@ def load_arrays(key: str, name: str) -> CachedArrays | None:
     except FileNotFoundError:
         return None
     except trust.Distrusted as error:
-        trust.tell_once(os.path.dirname(os.path.dirname(path)), "what is kept is not used: %s", error)
+        trust.tell_once(os.path.dirname(os.path.dirname(path)), "vocabulary cache not used: %s", error)
         return None
     except _NOT_WRITTEN as error:
         log.warning("compiled vocabulary ignored: %s: %s", path, error)

@@ -19,7 +19,7 @@ from jittok.vocab.bundled import bundled_source
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: jittok.load(5), "found int, expected the name of a file"),
+        (lambda: jittok.load(5), "found int, expected the path of a file"),
         (lambda: jittok.from_tokenizers(5), "found int, expected a tokenizers.Tokenizer"),
         (lambda: jittok.from_tiktoken("cl100k_base"), "found 'cl100k_base', expected a tiktoken.Encoding"),
         (lambda: jittok.from_sentencepiece(None), "found NoneType, expected a sentencepiece"),
@@ -92,7 +92,7 @@ def test_what_is_neither_true_nor_false_is_refused(tok: jittok.Tokenizer, name: 
         (lambda: ROWS.to_padded(1, pad_id=0, truncate=True, closing=0.5), "closing: found float"),
         (lambda: ROWS[0.5], "row: found float"),  # type: ignore[call-overload]
         (lambda: ROWS["0"], "row: found str"),  # type: ignore[call-overload]
-        (lambda: jittok.bundled("gpt-2").token_to_id(5), "found a token of type int"),  # type: ignore[arg-type]
+        (lambda: jittok.bundled("gpt-2").token_to_id(5), "token: found int"),  # type: ignore[arg-type]
         (lambda: jittok.bundled("gpt-2").decode([[1, 2], [3]]), "decode_batch takes rows"),
     ],
 )

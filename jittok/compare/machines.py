@@ -83,11 +83,11 @@ class Machines:
     def verdict(self) -> str:
         """In a sentence."""
         if self.proved:
-            return "no text can part them: proved by the parts above"
+            return "identical: no text distinguishes them, which the parts above prove"
         if self.witness is None:
-            return "no text was found on which they part, which proves nothing"
+            return "no differing text found (this is not a proof)"
         how = "the shortest text" if self.witness.shortest else "the shortest text found"
-        return f"{how} on which they part: {self.witness.text!r}"
+        return f"{how} on which they differ: {self.witness.text!r}"
 
     def __str__(self) -> str:
         lines = [f"A  {one_name(self.a)}", f"B  {one_name(self.b)}"]

@@ -66,7 +66,7 @@ def convert(
     if kind not in KINDS.values():
         raise ValueError(f"to: found {to or path.name!r}, expected one of {', '.join(KINDS.values())}")
     if pre is not None and kind != "gguf":
-        raise ValueError(f"pre: found {pre!r} for a {kind}, expected none (only a GGUF file names a pre-tokenizer)")
+        raise ValueError(f"pre: found {pre!r} for a {kind}, expected none (only GGUF files name a pre-tokenizer)")
     if not overwrite and os.path.lexists(path) and not is_stream(path):
         raise FileExistsError(f"{path}: found an existing file or folder, expected a new name, or overwrite=True")
     form = form_of(tok)
@@ -86,7 +86,7 @@ def convert(
             text, ids, others = best.examples[0]
             raise UnsupportedVocab(
                 tok.vocab.source, f"convert to {kind}",
-                InWords(f"{best.differing} of {best.texts} texts with other ids"),
+                InWords(f"{best.differing} of {best.texts} texts with different ids"),
                 f"the same ids: {text!r} is {ids[:20]} and would be {others[:20]}",
             )  # fmt: skip
         with atomic_file(path) as new:

@@ -86,7 +86,7 @@ def ggufs(path: Path, form: TokenizerForm, pipeline: object, pre: str | None) ->
     if not names and isinstance(pipeline, Pipeline):
         names = pre_types_that_cut_alike(pipeline)
     if not names:
-        expected = "a splitter that one of llama.cpp's pre-tokenizers cuts as; --pre NAME tries one that is near"
+        expected = "a splitter equal to one of llama.cpp's pre-tokenizers (--pre NAME tries a similar one)"
         raise _refused(path, form, expected)
     for name in names:
         yield partial(gguf_file.write_gguf, path, _bpe_gguf(form, name))
@@ -124,7 +124,7 @@ def _plain_gguf(path: Path, form: TokenizerForm) -> GgufVocab:
     tokens = [text.encode() for text in _whole(form)]
     if isinstance(form, ScoredForm):
         if form.kind == BPE and not form.byte_fallback:
-            raise _refused(path, form, "a token for each byte: llama.cpp ends the process at unknown text without them")
+            raise _refused(path, form, "a token for each byte (without them, llama.cpp aborts on unknown text)")
         if form.kind == BPE and form.charsmap:
             raise _refused(path, form, "no character map: llama.cpp's SPM has none")
         return GgufVocab(
@@ -209,7 +209,7 @@ def _scored_json(
     path: Path, form: ScoredForm, texts: list[str], added: list[dict[str, Any]], post: dict[str, Any] | None
 ) -> None:
     if form.charsmap:
-        raise _refused(path, form, "no character map: tokenizers applies it in another way than sentencepiece")
+        raise _refused(path, form, "no character map (tokenizers and sentencepiece apply it differently)")
     known = {int(str(row["id"])) for row in added}
     rows = [
         hf_file.added_token(token, text, special=kind in (UNKNOWN, CONTROL))
@@ -276,7 +276,7 @@ def write_model(path: Path, form: TokenizerForm) -> None:
         raise _refused(path, form, "pieces with scores")
     types = [CONTROL if kind == USER_DEFINED and _is_special(form, k) else kind for k, kind in enumerate(form.types)]
     if UNKNOWN not in types:
-        raise _refused(path, form, "an unknown piece, which sentencepiece asks for")
+        raise _refused(path, form, "an unknown piece, which sentencepiece requires")
     pieces = zip(_whole(form), form.scores, types, strict=True)
     ids = {f"{role}_id": form.roles.get(role, -1) for role in ("bos", "eos", "pad")}
     trainer = {"byte_fallback": form.byte_fallback and BYTE in types, "unk_id": types.index(UNKNOWN), **ids}

@@ -213,7 +213,7 @@ def _of_views(array: Any) -> Rows:
         raise MalformedArray(f"{what}, row {row}", InWords(f"{sizes[row]} bytes"), "0 or more")
     far, buffers = np.flatnonzero(sizes > INLINE), array.buffers()[2:]
     if far.size and not 0 <= views[far, 2].min() <= views[far, 2].max() < len(buffers):
-        raise MalformedArray(what, InWords("a buffer that is not there"), f"one of its {len(buffers)} buffers")
+        raise MalformedArray(what, InWords("a missing buffer"), f"one of its {len(buffers)} buffers")
     kept = []
     for number, buffer in enumerate(buffers):
         here = far[views[far, 2] == number]

@@ -61,7 +61,7 @@ def documents(texts: Any, replace: bool = False, in_place: bool = False, wide: i
         kind = type(texts).__name__
         raise TypeError(f"texts: found one {kind}, expected a sequence of texts: [text], or encode(text) for one text")
     if isinstance(texts, Mapping | Set):
-        raise TypeError(f"found {type(texts).__name__}, expected a list or another sequence, whose texts have an order")
+        raise TypeError(f"found {type(texts).__name__}, expected a list or another ordered sequence")
     if isinstance(texts, Documents):
         if texts.kept is None:
             proven(texts.starts, texts.stops, texts.data.size, "documents")

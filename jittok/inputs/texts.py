@@ -182,7 +182,10 @@ def to_bytes(text: object, replace: bool = False, document: int | None = None) -
             if replace:
                 return re.sub(SURROGATE, "\ufffd", text).encode()
             raise EncodingFailed(
-                document or 0, error.start, text[error.start], "no lone surrogate (errors='replace' makes it U+FFFD)"
+                document or 0,
+                error.start,
+                text[error.start],
+                "no lone surrogate (errors='replace' replaces it with U+FFFD)",
             ) from None
     if isinstance(text, bytes):
         return text if type(text) is bytes else bytes.__getitem__(text, slice(None))

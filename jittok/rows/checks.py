@@ -32,14 +32,14 @@ def is_held(array: Any) -> bool:
 def proven(starts: NDArray[np.int64], stops: NDArray[np.int64], size: int, what: str) -> None:
     """MalformedArray unless 0 <= start <= stop <= size for every row. The one check of all doors."""
     if starts.shape != stops.shape:
-        raise MalformedArray(what, InWords(f"{starts.size} starts and {stops.size} stops"), "as many of both")
+        raise MalformedArray(what, InWords(f"{starts.size} starts and {stops.size} stops"), "equally many")
     if not starts.size or (int(starts.min()) >= 0 and int(stops.max()) <= size and bool((starts <= stops).all())):
         return
     row = int(np.argmax((starts < 0) | (starts > stops) | (stops > size)))
     raise MalformedArray(
         f"{what}, row {row}",
-        InWords(f"places {starts[row]} to {stops[row]}"),
-        f"0 <= start <= stop <= {size}, the size of it",
+        InWords(f"offsets {starts[row]} to {stops[row]}"),
+        f"0 <= start <= stop <= {size}, its size",
     )
 
 

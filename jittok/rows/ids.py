@@ -8,15 +8,15 @@ import numpy as np
 
 JOIN = (
     "to join ids write [bos, *ids.tolist(), eos] for a list or np.concatenate([[bos], ids, [eos]]) for an array; "
-    "encode(text, add_special=True) puts there what the vocabulary wants"
+    "encode(text, add_special=True) adds what the vocabulary specifies"
 )
 OF_LISTS = {
     "append": JOIN,
     "extend": JOIN,
     "insert": JOIN,
-    "pop": "ids[:-1] leaves out the last one",
-    "remove": "ids[ids != token] leaves out a token",
-    "index": "np.flatnonzero(ids == token) gives its places",
+    "pop": "ids[:-1] drops the last id",
+    "remove": "ids[ids != token] drops a token",
+    "index": "np.flatnonzero(ids == token) gives its positions",
     "count": "(ids == token).sum() counts a token",
     "clear": "ids.tolist() gives a list",
 }
@@ -45,7 +45,7 @@ class Ids(np.ndarray[Any, np.dtype[Any]]):
         return _refused(other) if isinstance(other, list | tuple | Ids) else super().__iadd__(other)
 
     def __bool__(self) -> bool:
-        raise ValueError("found ids where true or false is expected: ids.size > 0 says whether there are any")
+        raise ValueError("the truth value of an array of ids is ambiguous: use ids.size > 0")
 
     def __getattr__(self, name: str) -> NoReturn:
         """Only for names that an array does not have."""
@@ -55,4 +55,4 @@ class Ids(np.ndarray[Any, np.dtype[Any]]):
 
 def _refused(other: object) -> NoReturn:
     kind = "ids" if isinstance(other, Ids) else type(other).__name__
-    raise TypeError(f"found {kind} + ids, which would add numbers to the ids and not join them: {JOIN}")
+    raise TypeError(f"found {kind} + ids, which adds numbers elementwise instead of joining: {JOIN}")

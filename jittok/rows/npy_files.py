@@ -25,7 +25,7 @@ def check_free(given: str | os.PathLike[str], what: str) -> Path:
     """The folder to write, after links. FileExistsError for anything but a free name or an earlier TokenArray."""
     target = Path(os.path.realpath(given))
     if target.exists() and not is_saved(target):
-        raise FileExistsError(f"{given}: found something else than {what}, expected a free name")
+        raise FileExistsError(f"{given}: found an existing file or folder that is not {what}, expected a new name")
     return target
 
 
@@ -34,7 +34,7 @@ def check_files(folder: Path) -> None:
     for name in FILES:
         position = folder / name
         if position.exists() and not position.is_file():
-            raise ValueError(f"{position}: found something that is no file, expected what was saved")
+            raise ValueError(f"{position}: found something other than a file, expected a saved array")
 
 
 def read_array(path: Path) -> NDArray[Any]:
@@ -44,7 +44,7 @@ def read_array(path: Path) -> NDArray[Any]:
             read: Callable[..., NDArray[Any]] = np.lib.format.read_array
             return read(file, allow_pickle=False)
     except (ValueError, MemoryError) as error:  # MemoryError: of a size that the file only says
-        raise MalformedArray(str(path), InWords(str(error)), "a whole .npy file of numbers") from error
+        raise MalformedArray(str(path), InWords(str(error)), "a complete .npy file of numbers") from error
 
 
 def put_in_place(part: Path, target: Path) -> None:

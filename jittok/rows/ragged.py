@@ -35,19 +35,21 @@ def fixed_offsets(offsets: ArrayLike, size: int, of: str) -> NDArray[np.int64]:
         read_only_array(offsets, np.int64, "offsets")
     )  # what is checked here stays so: no one can write to it
     if checked.size == 0:
-        raise ValueError("offsets: found none, expected one more than there are rows")
+        raise ValueError("offsets: found an empty array, expected one more offset than rows")
     if checked[0] != 0 or checked[-1] != size:
         raise ValueError(f"offsets: found {checked[0]} to {checked[-1]}, expected 0 to {size} (the number of {of})")
     if np.any(checked[1:] < checked[:-1]):
         row = int(np.argmax(checked[1:] < checked[:-1]))
-        raise ValueError(f"offsets: found {checked[row + 1]} behind {checked[row]} (row {row}), expected no fall")
+        raise ValueError(
+            f"offsets: found {checked[row + 1]} after {checked[row]} (row {row}), expected offsets that never decrease"
+        )
     return checked
 
 
 def as_array(array: ArrayLike, what: str) -> NDArray[Any]:
     """A NumPy array of anything that is one; ValueError for rows of unequal length and for masked elements."""
     if np.any(getattr(array, "mask", False)):
-        raise ValueError(f"{what}: found masked elements, expected none: {what}.compressed() leaves them out")
+        raise ValueError(f"{what}: found masked elements, expected none ({what}.compressed() drops them)")
     try:
         return np.asarray(array)
     except ValueError:
@@ -59,7 +61,7 @@ def whole_number(value: object, what: str) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{what}: found {type(value).__name__}, expected a whole number") from None
+        raise TypeError(f"{what}: found {type(value).__name__}, expected an integer") from None
 
 
 def byte_view(view: memoryview) -> memoryview:

@@ -48,7 +48,7 @@ def _of_arrow_lists(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
         ids, there = ids[used], None if there is None else there[used]
         lengths = np.where(rows, lengths, 0)
     if there is not None and not there.all():
-        raise ValueError(f"found {int((~there).sum())} nulls among the ids, expected none")
+        raise ValueError(f"found {int((~there).sum())} null ids, expected none")
     return ids, np.cumsum(np.append(0, lengths))
 
 
@@ -193,7 +193,7 @@ class TokenArray:
             row = int(np.argmax(lengths > length))
             raise ValueError(
                 f"row {row}: found {lengths[row]} ids, expected at most {length}: length=None pads to the longest row, "
-                "truncate=True cuts the text of longer ones and keeps the special tokens around it"
+                "truncate=True shortens longer texts and keeps the special tokens around them"
             )
         if longest > length < front + after:
             raise ValueError(f"length: found {length}, expected {front + after} or more, the ids around each text")

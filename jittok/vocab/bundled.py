@@ -21,7 +21,7 @@ def bundled_path(name: str) -> str:
         from jittok.hints import nearest
 
         near = nearest(str(name), bundled_names())
-        said = f"; did you mean {near!r}?" if near else ": jittok.load(path) reads any other from its file"
+        said = f"; did you mean {near!r}?" if near else " (jittok.load(path) reads other vocabularies from files)"
         raise ValueError(f"bundled vocabulary: found {name!r}, expected one of {', '.join(bundled_names())}{said}")
     return os.path.join(_DATA, f"{name}{_ENDING}")
 

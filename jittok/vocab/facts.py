@@ -158,12 +158,12 @@ class Facts:
         if isinstance(token, str):
             token = token.encode("utf-8", "surrogatepass")
         if not isinstance(token, bytes | bytearray | memoryview):  # bytes(5) are five zeros
-            raise TypeError(f"found a token of type {type(token).__name__}, expected str or bytes")
+            raise TypeError(f"token: found {type(token).__name__}, expected str or bytes")
         return self.vocab.ids.get(bytes(token))
 
     def _checked(self, token: int) -> int:
         if isinstance(token, bool) or not isinstance(token, int | np.integer):
-            raise TypeError(f"found an id of type {type(token).__name__}, expected int")
+            raise TypeError(f"id: found {type(token).__name__}, expected int")
         if not 0 <= token < self.vocab_size:
             raise InvalidToken(int(token), self.vocab_size)
         return int(token)

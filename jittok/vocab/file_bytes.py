@@ -50,7 +50,7 @@ class FileBytes:
                     self.name,
                     f"byte {start + at}",
                     InWords("the end"),
-                    f"{self.size} bytes: it was cut while it was read",
+                    f"{self.size} bytes (was it truncated while being read?)",
                 )
             at += count  # one call reads 2 GB at most
         return out

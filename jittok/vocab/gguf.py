@@ -219,7 +219,7 @@ class _Walker:
     def need(self, count: int, what: str) -> int:
         """Where the next `count` bytes are in the view."""
         if count > self.size - self.at:
-            raise self.bad(f"{self.size - self.at} bytes left", f"{count} bytes for {what}")
+            raise self.bad(f"the end of the file after {self.size - self.at} bytes", f"{count} bytes for {what}")
         if not self.base <= self.at <= self.base + len(self.view) - count:
             self.view = self.data[self.at : self.at + max(count, self.block)].data
             self.base, self.block = self.at, min(2 * self.block, LARGEST_BLOCK)
@@ -286,13 +286,14 @@ class _Walker:
     def array(self) -> tuple[Any, Any]:
         kind, count = self.number(I32), self.number(U64)
         if kind == ARRAY:
-            raise self.bad("an array of arrays", "no nested arrays")
+            raise self.bad("a nested array", "an array of numbers or strings")
         if kind != STRING and kind not in _DTYPES:
             raise self.bad(f"an array of type {kind}", "a type from 0 (u8) to 12 (f64)")
         size = 8 if kind == STRING else _DTYPES[kind].itemsize
         if count > LONGEST_ARRAY or count * size > self.size - self.at:
             raise self.bad(
-                f"{count} elements with {self.size - self.at} bytes left", "fewer elements, or a longer file"
+                f"{count} elements in {self.size - self.at} bytes before the end of the file",
+                "fewer elements, or a complete file",
             )
         if kind == STRING:
             if count > MOST_STRINGS:
@@ -328,4 +329,6 @@ class _Walker:
 
     def behind_the_file(self, k: int, count: int) -> MalformedVocab:
         self.at = self.size
-        return self.bad(f"string {k} of {count} ends behind the file", f"strings that fit in {self.size} bytes")
+        return self.bad(
+            f"string {k} of {count} past the end of the file", f"a complete file, not one cut at {self.size} bytes"
+        )

@@ -44,7 +44,7 @@ def from_header(header: Header, release: Release | None = None, pre_given: str |
         raise MalformedVocab(header.file, keys.ALIGNMENT, alignment, "a power of two")
     if keys.MODEL not in header.values:
         raise MalformedVocab(
-            header.file, keys.MODEL, None, "the kind of tokenizer (is this a file of a model's later part?)"
+            header.file, keys.MODEL, None, "the tokenizer model (is this a later part of a split model?)"
         )
     model = _text(header.scalar(keys.MODEL, gguf.STRING, b""))
     pre = header.scalar(keys.PRE, gguf.STRING, None)
@@ -85,12 +85,15 @@ def _unknown(
     """A name that a release does not know: what it may be, and what to do."""
     if since is not None:
         return UnsupportedVocab(
-            file, key, found, f"a name that llama.cpp {release.name} knows; this one came with {since}: ask for that"
+            file,
+            key,
+            found,
+            f"a name that llama.cpp {release.name} knows; this one was added in {since}: use that release",
         )
     return UnsupportedVocab(
         file, key, found,
-        f"a name that llama.cpp {release_names()} knows (the releases that jittok knows); a later jittok may know this "
-        f"one: pip install --upgrade jittok{instead}",
+        f"a name that llama.cpp {release_names()} knows; a newer jittok may know it: "
+        f"pip install --upgrade jittok{instead}",
     )  # fmt: skip
 
 
@@ -144,7 +147,7 @@ def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: s
             since = None if entry is None else entry.get("since")
             if pre_given is not None:
                 raise _unknown("", "--pre", pre, release, since)
-            instead = ". Or cut words as another model does: --pre NAME"
+            instead = ". Or split text as another model does: --pre NAME"
             raise _unknown(header.file, keys.PRE, pre, release, since, instead)
         flags["pre_type"] = entry["pre_type"]
         sets = dict(entry["sets"])
@@ -186,7 +189,7 @@ def _charsmap(header: Header) -> NDArray[np.uint8]:
     data: NDArray[np.uint8] = values.view(np.uint8)
     length = int.from_bytes(data[:4].tobytes(), "little")
     if data.size < 4 or length + 4 >= data.size:
-        expected = "four bytes of length, so many bytes of trie, and replacements behind it"
+        expected = "a 4-byte length, a trie of that many bytes, and replacements after it"
         raise MalformedVocab(header.file, keys.CHARSMAP, InWords(f"{data.size} bytes, length {length}"), expected)
     return data
 
@@ -223,9 +226,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     if rules_of(facts["type"]).compares_scores and np.isnan(floats).any():
         # llama.cpp loads it, and merges in an order that is chance: its queue of pairs needs scores that compare
         token = int(np.flatnonzero(np.isnan(floats))[0])
-        raise MalformedVocab(
-            header.file, f"{keys.SCORES}[{token}]", InWords("not a number"), "a score that can be compared"
-        )
+        raise MalformedVocab(header.file, f"{keys.SCORES}[{token}]", InWords("not a number"), "a number")
     return {
         "token_bytes": spelled[0],
         "token_offsets": spelled[1],

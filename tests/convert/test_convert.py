@@ -83,7 +83,7 @@ def test_a_model_becomes_a_tokenizer_json(tmp_path):
 
 def test_a_difference_is_an_error_with_its_example_and_leaves_no_file(tmp_path):
     tok = made(normalizer="NFC")
-    with pytest.raises(UnsupportedVocab, match=r"texts with other ids, expected the same ids: '.*' is \["):
+    with pytest.raises(UnsupportedVocab, match=r"texts with different ids, expected the same ids: '.*' is \["):
         jittok.convert(tok, tmp_path / "t.gguf")
     assert list(tmp_path.iterdir()) == []
     found = jittok.convert(tok, tmp_path / "t.gguf", allow_differences=True)
@@ -109,7 +109,7 @@ def test_what_a_format_cannot_hold_is_refused_by_its_name(name, to, tmp_path):
 @pytest.mark.parametrize("to", ["gguf", "tiktoken"])
 def test_a_flag_of_an_added_token_that_the_target_cannot_hold_is_a_difference(flag, to, tmp_path):
     tok = made(**{flag: True})
-    with pytest.raises(UnsupportedVocab, match=r"with other ids.*<\|end\|>"):
+    with pytest.raises(UnsupportedVocab, match=r"with different ids.*<\|end\|>"):
         jittok.convert(tok, tmp_path / "t", to=to)
     assert list(tmp_path.iterdir()) == []
 

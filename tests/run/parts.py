@@ -46,7 +46,10 @@ KERNELS = [
 """Those that also run with every index checked."""
 FROM_TEXT_TO_IDS = [
     *ROOMS,
-    *(f"tests/{name}" for name in ("raw", "structures", "merging", "special", "decode", "pretoken_cache", "pretokenize")),
+    *(
+        f"tests/{name}"
+        for name in ("raw", "structures", "merging", "special", "decode", "pretoken_cache", "pretokenize")
+    ),
     *(f"tests/{name}" for name in ("rows", "inputs", "encode", "unicode", "reference", "vocab")),
 ]
 SETTINGS = {"PYTHONUNBUFFERED": "1", "LANG": "de_DE.UTF-8", "LANGUAGE": "de", "COLUMNS": "40"}

@@ -163,7 +163,7 @@ def test_unknown_models_are_not_supported(model):
 
 
 def test_a_file_without_a_model_is_malformed():
-    with pytest.raises(MalformedVocab, match=r"tokenizer.ggml.model: found nothing, .*a file of a model's later part"):
+    with pytest.raises(MalformedVocab, match=r"tokenizer.ggml.model: found nothing, .*a later part of a split model"):
         read_vocab(write_gguf({"general.architecture": "llama"}))
 
 
@@ -357,5 +357,5 @@ def test_names_that_are_no_utf8_do_no_harm():
 
 def test_a_wrong_value_among_tokens_is_found_wherever_it_stands():
     lying = Raw(ARRAY, struct.pack("<iQ", STRING, 2) + struct.pack("<Q", 1) + b"a" + struct.pack("<Q", 2**63))
-    malformed("string 1 of 2 ends behind the file", tokens=WORDS, scores=None, zz=lying)
+    malformed("string 1 of 2 past the end of the file", tokens=WORDS, scores=None, zz=lying)
     assert vocab(add_bos_token=Raw(BOOL, b"\x09")).add_bos

@@ -87,7 +87,7 @@ def test_an_empty_key_and_a_key_twice_are_malformed():
 
 def test_arrays_in_arrays_are_malformed():
     nested = Raw(ARRAY, struct.pack("<iQ", ARRAY, 1) + struct.pack("<iQ", U8, 0))
-    malformed(file_of(pair("a", nested)), "an array of arrays, expected no nested arrays")
+    malformed(file_of(pair("a", nested)), "a nested array, expected an array of numbers or strings")
 
 
 @pytest.mark.parametrize("kind", [-1, 13, 99, -(2**31), 2**31 - 1])
@@ -106,7 +106,7 @@ def test_lying_lengths_are_malformed_and_take_no_memory(length, place):
         "element": file_of(pair("a", Raw(ARRAY, struct.pack("<iQ", STRING, 1) + cut))),
     }[place]
     with little_memory():
-        malformed(data, "bytes left|at most|ends behind the file|key count")
+        malformed(data, "the end of the file|at most|past the end|key count")
 
 
 @pytest.mark.parametrize("count", [3, 2**20, header_of.LONGEST_ARRAY + 1, 2**61, 2**63, 2**64 - 1])
@@ -114,7 +114,9 @@ def test_lying_lengths_are_malformed_and_take_no_memory(length, place):
 def test_lying_counts_are_malformed_and_take_no_memory(count, kind):
     data = file_of(pair("a", Raw(ARRAY, struct.pack("<iQ", kind, count) + b"\x01\0")))
     with little_memory():
-        malformed(data, f"{count} elements with 2 bytes left, expected fewer elements, or a longer file")
+        malformed(
+            data, f"{count} elements in 2 bytes before the end of the file, expected fewer elements, or a complete file"
+        )
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_malformed(tmp_path, monkeypatch,
         return before(self)
 
     monkeypatch.setattr(*where, cut_first)
-    with pytest.raises(MalformedVocab, match=r"cut.gguf: byte \d+: found the end, expected .* while it was read"):
+    with pytest.raises(MalformedVocab, match=r"cut.gguf: byte \d+: found the end, expected .* while being read"):
         read_header(path).array(keys.TOKENS, STRING).packed()
 
 

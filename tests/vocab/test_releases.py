@@ -85,7 +85,7 @@ def test_a_model_that_is_too_new_is_refused_by_its_release(model, since):
     assert read_vocab(file, llama_cpp=since).type == TYPE_OF_MODEL[model]
     for release in RELEASES:
         if not has(release, since):
-            with pytest.raises(jittok.UnsupportedVocab, match=f"{release.name} knows; this one came with {since}"):
+            with pytest.raises(jittok.UnsupportedVocab, match=f"{release.name} knows; this one was added in {since}"):
                 read_vocab(file, llama_cpp=release.name)
 
 
@@ -96,14 +96,14 @@ def test_a_pre_string_that_is_too_new_is_refused_by_its_release(pre):
     assert read_vocab(file).pre == pre
     for release in RELEASES:
         if not has(release, since):
-            with pytest.raises(jittok.UnsupportedVocab, match=f"{release.name} knows; this one came with {since}"):
+            with pytest.raises(jittok.UnsupportedVocab, match=f"{release.name} knows; this one was added in {since}"):
                 read_vocab(file, llama_cpp=release.name)
 
 
 def test_an_unknown_name_is_told_with_the_releases_and_what_to_do():
-    with pytest.raises(jittok.UnsupportedVocab, match=r"llama.cpp b11739, 0.3.36 knows .* pre='NAME'"):
+    with pytest.raises(jittok.UnsupportedVocab, match=r"llama.cpp b11739, 0.3.36 knows; .* pre='NAME'"):
         read_vocab(vocab_file("gpt2", ["a"], merges=[], pre="of-tomorrow"))
-    with pytest.raises(jittok.UnsupportedVocab, match=r"llama.cpp b11739, 0.3.36 knows .* pip install --upgrade"):
+    with pytest.raises(jittok.UnsupportedVocab, match=r"llama.cpp b11739, 0.3.36 knows; .* pip install --upgrade"):
         read_vocab(vocab_file("plamo9", ["a"]))
     with pytest.raises(ValueError, match=r"found '0.3.37', expected one of b11739, 0.3.36"):
         jittok.load(vocab_file("llama", ["a"]), llama_cpp="0.3.37")
