@@ -71,7 +71,7 @@ def rewritten_spans(
 ) -> int:  # fmt: skip
     """Write the spans of the tokens of the fragments left[:2 * count], a list made by `direct_spans`.
 
-    map_starts, map_stops: int64[map_room(n)] scratch where no token covers more than n bytes
+    map_starts, map_stops: int64[map_capacity(n)] scratch where no token covers more than n bytes
     The other arrays are those of `direct_spans`. Fragments whose tokens' lengths do not add up stay in `left`; returns
     their number. Linear in bytes.
     """

@@ -190,7 +190,7 @@ def link_nodes(
 
     texts, offsets: the reversed texts; scores: int32[texts]
     cursors: int64[3 * texts] scratch: texts that have code points left, with the node and the offset each has reached
-    fails, links, depths: int32[slots] zeroed, node_scores: int32[slots] INVALID; see Arrays
+    fails, links, depths: int32[slots] zeroed, node_scores: int32[slots] INVALID; see Plamo2Arrays
 
     Returns the longest text in code points. Linear in bytes.
     """

@@ -147,7 +147,7 @@ def find_marker(trie: DoubleArray, marker: U8, found: OutI64) -> int:
 
 @lru_cache(maxsize=4)
 def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(pages, entries) of Arrays for the two settings of BERT's normalizer."""
+    """(pages, entries) of WpmArrays for the two settings of BERT's normalizer."""
     flags, everything = tables.flag_table(), np.arange(tables.UNICODE_SIZE)
     base, lower = everything.copy(), everything.copy()
     if strip_accents:
