@@ -28,6 +28,11 @@ size are one step, as the ids of several are copied once more.
 """
 
 
+NO_DOCUMENTS = Documents(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+Row = tuple[NDArray[np.int32], NDArray[np.int64]]
+"""Ids of some documents, and how many each has."""
+
+
 @dataclass
 class Encoded:
     """A range as ids, and the account of its lines."""
@@ -80,12 +85,17 @@ class RangeEncoder:
         return token
 
     def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
-        """Read and encode one range on this thread. CancelledError when it is stopped between two steps."""
+        """Read and encode one range on this thread; its payload is gone afterwards. CancelledError when it is stopped
+        between two steps."""
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
-        texts, ids, lengths = self.encode(texts, stop)
+        raw.payload = None  # a long text is there once, and not any more where ids are copied
+        texts, rows = self._rows(texts, stop)
+        size = int((texts.docs.stops - texts.docs.starts).sum())
+        texts.docs = NO_DOCUMENTS
+        ids, lengths = _together(rows)
+        del rows
         if self.eos is not None:
             ids, lengths = append(ids, lengths, self.eos)
-        size = int((texts.docs.stops - texts.docs.starts).sum())
         return Encoded(
             raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
             texts.seen, texts.blank, size, texts.bad, raw.prefix, sum(bad.lost for bad in texts.bad),
@@ -95,17 +105,18 @@ class RangeEncoder:
         self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED
     ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
         """The documents that are kept, int32 ids of all, and how many each has, int64[n]."""
+        texts, rows = self._rows(texts, stop)
+        return texts, *_together(rows)
+
+    def _rows(self, texts: RangeTexts, stop: Cancellation) -> tuple[RangeTexts, list[Row]]:
+        """The same, with ids and lengths in parts."""
         try:
             rows = [self.tok.encode_batch(docs, **self._special, threads=1) for docs in _steps(texts.docs, stop)]
         except EncodingFailed:
             return self._one_by_one(texts, stop)
-        if len(rows) == 1:
-            return texts, rows[0].ids, rows[0].lengths
-        return texts, np.concatenate([row.ids for row in rows]), np.concatenate([row.lengths for row in rows])
+        return texts, [(row.ids, row.lengths) for row in rows]
 
-    def _one_by_one(
-        self, texts: RangeTexts, stop: Cancellation
-    ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
+    def _one_by_one(self, texts: RangeTexts, stop: Cancellation) -> tuple[RangeTexts, list[Row]]:
         """What a vocabulary has no tokens for is an error of the document, as undecodable bytes are."""
         data, starts, stops, *_ = texts.docs
         parts: list[Any] = []
@@ -123,7 +134,13 @@ class RangeEncoder:
                     parts.append(self.tok.encode(text, **self._special, errors="replace"))
         texts.bad.sort(key=lambda bad: (bad.source, bad.line))
         lengths = np.fromiter((part.size for part in parts), np.int64, len(parts))
-        return select(texts, kept), np.concatenate([np.zeros(0, np.int32), *parts]), lengths
+        return select(texts, kept), [(np.concatenate([np.zeros(0, np.int32), *parts]), lengths)]
+
+
+def _together(rows: list[Row]) -> Row:
+    if len(rows) == 1:
+        return rows[0]
+    return np.concatenate([ids for ids, _ in rows]), np.concatenate([lengths for _, lengths in rows])
 
 
 def _steps(docs: Documents, stop: Cancellation) -> Iterator[Documents]:

@@ -174,7 +174,9 @@ def _read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: i
             return
         with source.open() as file:
             block = interval(file, unit.start, unit.stop, Limit(source.path, options.max_document_bytes, "line"))
-        yield RawRange(Key(unit.source, unit.part, 0), unit.last, block, unit.stop, unit.stop - unit.start)
+        raw = RawRange(Key(unit.source, unit.part, 0), unit.last, block, unit.stop, unit.stop - unit.start)
+        del block  # the encoder takes it out of `raw`, and it is free while this waits
+        yield raw
     else:
         yield from _stream(unit, source, options, first)
 
@@ -317,17 +319,19 @@ def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
     if start:  # the line that is under way belongs to an earlier interval
         newline = block.find(b"\n")
         block = block[newline + 1 :] if newline >= 0 else b""
-    parts = [block]
+    whole = block
     size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
-    while size and (piece := file.read(LINE_END_BYTES)):
-        newline = piece.find(b"\n")
-        if newline >= 0:
-            parts.append(piece[: newline + 1])
-            break
-        parts.append(piece)
-        size += len(piece)
-        limit.check(size, partial(newlines_before, file, stop))
-    whole = b"".join(parts)
+    if size:
+        out = io.BytesIO()  # which grows in place, where a list of parts would be there beside the whole
+        out.write(block)
+        while piece := file.read(LINE_END_BYTES):
+            newline = piece.find(b"\n")
+            out.write(piece[: newline + 1] if newline >= 0 else piece)
+            if newline >= 0:
+                break
+            size += len(piece)
+            limit.check(size, partial(newlines_before, file, stop))
+        whole = out.getvalue()
     if len(whole) > limit.most:
         limit.before = newlines_before(file, stop) - newlines(block)
         limit.lines(whole)
@@ -363,26 +367,34 @@ def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]
         block = b"".join(parts)
         cut = block.find(b"\n", need - 1) if have >= need else -1
         if cut < 0:
-            parts = [block]
             carry = b""
             size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
             limit.check(size, partial(newlines, block))
+            out = io.BytesIO()  # as in `interval`
+            out.write(block)
             while piece := read(min(step, LINE_END_BYTES)):
                 newline = piece.find(b"\n")
+                out.write(piece[: newline + 1] if newline >= 0 else piece)
                 if newline >= 0:
-                    parts.append(piece[: newline + 1])
                     carry = piece[newline + 1 :]
                     break
-                parts.append(piece)
                 size += len(piece)
                 limit.check(size, partial(newlines, block))
-            block = b"".join(parts)
+            block = out.getvalue()
+            del out
         else:
             block, carry = block[: cut + 1], block[cut + 1 :]
+        del parts
         if not block:
             return
         yield k, limit.lines(block)
         at += len(block)
+
+
+def _copied(buffer: bytearray, start: int, stop: int) -> bytes:
+    """A part of a buffer, copied once."""
+    with memoryview(buffer) as view:
+        return bytes(view[start:stop])
 
 
 def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iterator[tuple[int, list[bytes]]]:
@@ -404,15 +416,15 @@ def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iter
                 ended = not piece
                 buffer += piece
                 continue
-            found.append(bytes(buffer[start:position]))
+            found.append(_copied(buffer, start, position))
             start = look = position + len(separator)
         if start < need and start < len(buffer):  # the last document, without a separator after it
-            found.append(bytes(buffer[start:]))
+            found.append(_copied(buffer, start, len(buffer)))
             start = len(buffer)
         limit.texts(found)
-        if found:
-            yield k, found
         del buffer[:start]
         at += start
+        if found:
+            yield k, found
         if ended and not buffer:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jittok.corpus.cancellation import NEVER_CANCELLED, Cancellation
 from jittok.corpus.json_rows import row_of
 from jittok.corpus.kinds import TABLES
+from jittok.corpus.long_lines import LONG, Loads, text_of
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import RawRange
 from jittok.corpus.sniff import is_wide
@@ -29,8 +30,6 @@ CHECKED_AT_ONCE = 1 << 20
 PARSED_AT_ONCE = 1 << 8
 """Lines of JSON between two looks whether they are still wanted."""
 SURROGATE = re.compile("[\ud800-\udfff]")
-LARGE = 16 << 20
-"""Bytes of a range of which no second copy is made: one with a long document."""
 SHOWN = 60
 WIDE_TEXT = "text in UTF-16 or UTF-32 (a NUL at every second place)"
 
@@ -139,9 +138,9 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _joined(parts: list[bytes]) -> Documents:
+def _joined(parts: list[Any]) -> Documents:
     """Texts one after the other."""
-    data = np.frombuffer(b"".join(parts), np.uint8)
+    data = np.frombuffer(parts[0] if len(parts) == 1 and parts[0] else b"".join(parts), np.uint8)
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     _fixed(offsets)
@@ -205,57 +204,88 @@ def _loads(line: bytes) -> Any:
 
 
 def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Cancellation) -> RangeTexts:
-    lines = _split(raw.payload.removeprefix(BOM))
-    loads, name, count = _json(), options.field, len(lines)
+    block, loads, name = raw.payload, _json(), options.field
+    large = len(block) >= LONG
+    lines: list[Any] = list(_line_offsets(block)) if large else _split(block.removeprefix(BOM))
+    count = len(lines)
     try:
         texts: list[Any] = []
         for at in range(0, count, PARSED_AT_ONCE):
             stop.check()
-            texts += [loads(line)[name] for line in lines[at : at + PARSED_AT_ONCE]]
-        found = list(documents(texts, in_place=True, wide=True)) if kept else []
-        if len(found) != 1 and len(raw.payload) >= LARGE and set(map(type, texts)) == {str}:
-            lines, raw.payload = [], None  # what is parsed need not lie there while it is encoded
-        docs = found[0] if len(found) == 1 else _joined([text.encode() for text in texts])
+            if large:
+                texts += [_text_at(block, i, j, name, loads) for i, j in lines[at : at + PARSED_AT_ONCE]]
+            else:
+                texts += [loads(line)[name] for line in lines[at : at + PARSED_AT_ONCE]]
+        found = list(documents(texts, in_place=True, wide=True)) if kept and bytes not in map(type, texts) else []
+        if len(found) == 1:
+            docs = found[0]
+        else:
+            encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+            del texts
+            if large:
+                raw.payload = block = None  # the texts alone are needed from here on
+            docs = _joined(encoded)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return _json_line_by_line([bytes(line) for line in lines], raw.key.source, options, stop)
+        return _json_line_by_line(block, raw.key.source, options, stop)
     numbers = np.arange(1, count + 1)
     return RangeTexts(docs, np.full(count, raw.key.source), numbers, count)
 
 
-def _split(block: bytes) -> list[Any]:
-    """The lines of a block; where they may be long, views of it."""
-    if len(block) < LARGE:
-        lines: list[Any] = block.split(b"\n")
-    else:
-        view, lines, start = memoryview(block), [], 0
-        while (stop := block.find(b"\n", start)) >= 0:
-            lines.append(view[start:stop])
-            start = stop + 1
-        lines.append(view[start:])
+def _split(block: bytes) -> list[bytes]:
+    lines = block.split(b"\n")
     if not lines[-1]:
         lines.pop()
     return lines
 
 
-def _json_line_by_line(lines: list[bytes], source: int, options: Options, stop: Cancellation) -> RangeTexts:
+def _line_offsets(block: bytes) -> Iterator[tuple[int, int]]:
+    """[start, stop) of each line of a block, without its end and without a byte order mark before the first."""
+    start = len(BOM) if block.startswith(BOM) else 0
+    while (stop := block.find(b"\n", start)) >= 0:
+        yield start, stop
+        start = stop + 1
+    if start < len(block):
+        yield start, len(block)
+
+
+def _text_at(block: bytes, start: int, stop: int, name: str, loads: Loads) -> Any:
+    """The text of the line [start, stop)."""
+    found = text_of(block, start, stop, name, loads) if stop - start >= LONG else None
+    return loads(block[start:stop])[name] if found is None else found
+
+
+def _json_line_by_line(block: bytes, source: int, options: Options, stop: Cancellation) -> RangeTexts:
     """The same, with an account of what is wrong. With "replace" every line that is not blank gives a document."""
-    parts, numbers, bad, blank = [], [], [], 0
-    for number, given in enumerate(lines, 1):
+    parts, numbers, bad, blank, number = [], [], [], 0, 0
+    for number, (i, j) in enumerate(_line_offsets(block), 1):
         stop.check()
-        line = given.removeprefix(BOM)  # where a file of `cat` begins
-        if not line.strip():
-            blank += 1
-            continue
-        text, wrong = _json_text(line, options.field)
-        if wrong is not None:
-            lenient = _lenient_text(line, options.field)
-            bad.append(Bad(source, number, *wrong, lenient is None))
-            if options.on_error != "replace":
+        text, wrong = _long_text(block, i, j, options.field), None
+        if text is None:
+            line = block[i:j].removeprefix(BOM)  # where a file of `cat` begins
+            if not line.strip():
+                blank += 1
                 continue
-            text = lenient or b""
+            text, wrong = _json_text(line, options.field)
+            if wrong is not None:
+                lenient = _lenient_text(line, options.field)
+                bad.append(Bad(source, number, *wrong, lenient is None))
+                if options.on_error != "replace":
+                    continue
+                text = lenient or b""
         parts.append(text)
         numbers.append(number)
-    return RangeTexts(_joined(parts), np.full(len(parts), source), np.array(numbers, np.int64), len(lines), blank, bad)
+    return RangeTexts(_joined(parts), np.full(len(parts), source), np.array(numbers, np.int64), number, blank, bad)
+
+
+def _long_text(block: bytes, start: int, stop: int, name: str) -> Any:
+    """The text of a long line, None for a short one and for one in which anything is wrong."""
+    if stop - start < LONG:
+        return None
+    try:
+        text = _text_at(block, start, stop, name, _json())
+        return text if isinstance(text, bytes) else text.encode()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
@@ -295,7 +325,9 @@ def _shown(line: bytes) -> str:
 
 
 def _rows(raw: RawRange, options: Options, check: Check) -> RangeTexts:
-    array = raw.payload.combine_chunks()
+    array, raw.payload = raw.payload, None
+    if array.num_chunks != 1:
+        array = array.combine_chunks()
     if hasattr(array, "chunks"):  # some versions give back a chunked array
         array = array.chunk(0)
     (docs,) = documents(array)

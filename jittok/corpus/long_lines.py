@@ -1,0 +1,123 @@
+"""The text in a long line of JSON Lines, without parsing the line as a whole: a parser would hold a copy of it, and a
+`str` of up to four bytes a character.
+
+The long strings of the line are replaced by marks. What is left is short and goes to the parser, which decides about
+names, nesting and duplicate keys. Then the parser decodes the string whose mark the field holds, a part at a time; the
+other long strings are decoded too, as an error in them is an error of the line.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+LONG = 4 << 20
+"""Bytes of a line that is read in this way."""
+PART = 1 << 20
+"""Bytes of a string that are decoded at once."""
+SHORT = 1 << 12
+"""Bytes of a string that stays in the line."""
+FEW = 1 << 10
+"""Bytes of the line for each of its strings, on average: a line with more strings is parsed as a whole."""
+SHORT_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+ESCAPE = 6
+"""Bytes of an escape such as \\u00e4."""
+
+Loads = Callable[[bytes], Any]
+
+
+class String(NamedTuple):
+    """A string in a block of lines: the offsets of its opening quote, of its parts, and after its closing quote."""
+
+    start: int
+    parts: list[int]  # part k is [parts[k], parts[k + 1])
+    stop: int
+
+
+def text_of(block: bytes, start: int, stop: int, name: str, loads: Loads) -> str | bytes | None:
+    """The text of a field of the line [start, stop): UTF-8, or a `str` where it is short. None where the line is to be
+    parsed as a whole: it has no such text, or many strings. ValueError and KeyError as of `loads`, TypeError where the
+    line is no object."""
+    if len(name) >= SHORT // ESCAPE:
+        return None
+    long = _long_strings(block, start, stop)
+    if long is None:
+        return None
+    mark, rest, at = secrets.token_hex(8), [], start
+    for number, string in enumerate(long):
+        rest += [block[at : string.start], b'"%b %d"' % (mark.encode(), number)]
+        at = string.stop
+    row = loads(b"".join([*rest, block[at:stop]]))
+    value = row[name]
+    if not isinstance(value, str):
+        return None
+    found: str | bytes = value
+    for number, string in enumerate(long):
+        if value == f"{mark} {number}":
+            out = io.BytesIO()
+            out.writelines(map(str.encode, _decoded(block, string, loads)))
+            found = out.getvalue()
+        else:
+            for _ in _decoded(block, string, loads):
+                pass
+    return found
+
+
+def _decoded(block: bytes, string: String, loads: Loads) -> Iterator[str]:
+    for start, stop in zip(string.parts, string.parts[1:], strict=False):
+        yield loads(b'"%b"' % block[start:stop])
+
+
+def _long_strings(block: bytes, start: int, stop: int) -> list[String] | None:
+    """The strings of more than SHORT bytes in a line. None for a line with many strings or with an unterminated one."""
+    found, left, at = [], (stop - start) // FEW, start
+    while (at := block.find(b'"', at, stop)) >= 0:
+        left -= 1
+        if left < 0:
+            return None
+        short = SHORT_STRING.match(block, at, min(at + SHORT, stop))
+        if short:
+            at = short.end()
+            continue
+        parts = [at + 1]
+        while (cut := _next_cut(block, parts[-1], stop)) is not None:
+            parts.append(cut[0])
+            if cut[1]:
+                break
+        else:
+            return None
+        found.append(String(at, parts, parts[-1] + 1))
+        at = parts[-1] + 1
+    return found
+
+
+def _next_cut(block: bytes, at: int, stop: int) -> tuple[int, bool] | None:
+    """Where the part of a string that begins at an offset ends, and whether the string ends there. None where the line
+    ends before the string. No part ends inside a character, an escape or a pair of escaped surrogates."""
+    part = block[at : min(at + PART, stop)]
+    # backslashes escape from left to right, so pairs of them go first; the length stays the same
+    plain = part.replace(rb"\\", b"..").replace(rb"\"", b"..")
+    end = plain.find(b'"')
+    if end >= 0:
+        return at + end, True
+    if at + len(part) == stop:
+        return None
+    size = len(part)
+    escape = plain.rfind(b"\\", size - 2 * ESCAPE)
+    if escape >= 0:
+        before = escape - ESCAPE
+        pair = _is_surrogate(part, escape, b"cdef") and plain[before : before + 1] == b"\\"
+        return at + (before if pair and _is_surrogate(part, before, b"89ab") else escape), False
+    for cut in range(size, size - 4, -1):
+        if block[at + cut] & 0xC0 != 0x80:
+            return at + cut, False
+    return at + size, False  # stray continuation bytes: each is an error by itself
+
+
+def _is_surrogate(part: bytes, at: int, half: bytes) -> bool:
+    """Whether an escape is that of a surrogate; one that is cut off may be."""
+    code = part[at + 2 : at + 4].lower()
+    return part[at + 1 : at + 2] in (b"u", b"") and code[:1] in (b"d", b"") and (code[1:] in half or not code[1:])
