@@ -62,8 +62,8 @@ NEEDLESS = {
     "urllib", "zipfile",
 }  # fmt: skip
 """Each takes 1 to 30 ms to import."""
-ROOMS = {"digest", "encode", "errors", "fragments", "inputs", "loading", "locks", "models", "pretoken_cache", "pipeline",
-         "pretokenize", "record", "rows", "tokenizer", "vocab", "_jit", "vocab_cache"}  # fmt: skip
+ROOMS = {"digest", "encode", "errors", "fragments", "inputs", "loading", "locks", "models", "pipeline",
+         "pretoken_cache", "pretokenize", "record", "rows", "tokenizer", "vocab", "_jit", "vocab_cache"}  # fmt: skip
 MOST_MODULES = 50
 """Of this package; each is some tenths of a millisecond."""
 WORDS = {
