@@ -79,7 +79,7 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
         str(folder),
         "folder",
         found,
-        "a file that jittok reads: tokenizer.json, tekken.json, *.model, *.tiktoken, vocab.txt, rwkv*.txt, or "
+        "a supported file: tokenizer.json, tekken.json, *.model, *.tiktoken, vocab.txt, rwkv*.txt, or "
         "vocab.json and merges.txt",
     )
 
@@ -127,7 +127,7 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], folder: Path |
             from jittok.files.ranks import read_tekken
 
             return read_tekken(file, content)
-        names = ", ".join(map(repr, sorted(keys)[:6])) or "nothing in it"
+        names = ", ".join(map(repr, sorted(keys)[:6])) or "no keys"
         raise UnsupportedVocab(file, "file", InWords(f"JSON with {names}"), EXPECTED)
     raise UnsupportedVocab(file, "file", content[:16], EXPECTED)
 
@@ -217,4 +217,4 @@ def holds_ranks(source: str | os.PathLike[str]) -> bool:
 
 def _none_of(file: str, given: Mapping[str, Any]) -> None:
     if given:
-        raise TypeError(f"{file}: found {', '.join(given)}, which only rank files take")
+        raise TypeError(f"{file}: found {', '.join(given)}, expected a rank file, the only kind that takes them")

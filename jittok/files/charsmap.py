@@ -14,15 +14,15 @@ from jittok.pipeline.pipeline import read_only_array
 def checked_charsmap(data: bytes, bad: Callable[[object, str], Exception]) -> NDArray[np.uint8]:
     """The map as an array; `bad` makes the error of one whose parts are not whole."""
     if len(data) < 4:
-        raise bad(InWords(f"{len(data)} bytes"), "a character map, of 4 bytes or more")
+        raise bad(InWords(f"{len(data)} bytes"), "a character map of 4 bytes or more")
     size = int.from_bytes(data[:4], "little")
     if size % 4 or not 0 < size <= len(data) - 4:
         raise bad(InWords(f"a trie of {size} bytes"), f"a multiple of 4, 4 to {len(data) - 4}")
     units = np.frombuffer(data, "<u4", size // 4, 4)
     if _endless(units, len(data) - 4 - size):
-        raise bad(InWords("a trie that leads outside of the map"), "replacements that stand in it")
+        raise bad(InWords("a trie that points outside the map"), "replacements inside it")
     if len(data) > 4 + size and data[-1]:
-        raise bad(InWords("a replacement without its end"), "a NUL behind each")
+        raise bad(InWords("a replacement without a terminating NUL"), "a NUL after each")
     return read_only_array(np.frombuffer(data, np.uint8), np.uint8)
 
 

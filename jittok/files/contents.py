@@ -76,7 +76,7 @@ def read_file(path: Path) -> bytes:
         return bytes(content)
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode):
-        raise MalformedVocab(str(path), "file", InWords("a device or pipe"), "a plain file")
+        raise MalformedVocab(str(path), "file", InWords("a device or pipe"), "a regular file")
     if facts.st_size > MOST_BYTES:
         raise UnsupportedVocab(
             str(path), "file", InWords(f"{facts.st_size} bytes"), f"a tokenizer file, of up to {MOST_BYTES}"

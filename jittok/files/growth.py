@@ -62,7 +62,7 @@ class Growth:
         if most > MOST_GROWTH:
             name = type(step).__name__
             raise node.unknown(
-                InWords(f"{name}, after which one byte of a text may be {most:,.0f}"),
+                InWords(f"{name}, which may expand one byte of text to {most:,.0f}"),
                 f"steps that make at most {MOST_GROWTH:,} bytes of one, all together",
             )
 

@@ -113,7 +113,7 @@ def _old_type(node: Node) -> str:
 def _bpe(node: Node, vocabulary: Vocabulary) -> Merges:
     dropout = node.get("dropout", float, 0.0)
     if dropout:
-        raise node.child("dropout").unknown(dropout, "0 or nothing: with dropout a text has other ids each time")
+        raise node.child("dropout").unknown(dropout, "0 or none: with dropout, ids change with each call")
     unknown_text = node.get("unk_token", str, None)
     unknown = NO_TOKEN if unknown_text is None else vocabulary.ids.get(unknown_text, MISSING)
     prefix = node.get("continuing_subword_prefix", str, "")

@@ -78,7 +78,7 @@ def flat(node: Node, key: str, depth: int = 0) -> Iterator[Node]:
     if node.value is None:
         return
     if depth > DEEPEST:
-        raise node.bad(InWords(f"more than {DEEPEST} Sequences within each other"), f"at most {DEEPEST}")
+        raise node.bad(InWords(f"Sequences nested more than {DEEPEST} deep"), f"at most {DEEPEST}")
     node = _typed(node, UNTYPED.get(key, {}))
     if node.type() == "Sequence":
         parts = node.child(key).items()
@@ -109,7 +109,7 @@ def read_pattern(node: Node) -> Pattern:
     try:
         check_pattern(Pattern(text), empty=True)
     except PatternError as error:
-        raise node.unknown(text, f"a pattern that jittok knows: {error}") from None
+        raise node.unknown(text, f"a supported pattern ({error})") from None
     return Pattern(text)
 
 
@@ -129,7 +129,7 @@ def _counted(node: Node, key: str, steps_of: Callable[[Node], list[Step]], growt
             growth.add(part, step)
             found.append(step)
         if len(found) > MOST_STEPS:
-            raise part.bad(InWords(f"more than {MOST_STEPS} steps up to here"), f"at most {MOST_STEPS}")
+            raise part.bad(InWords(f"more than {MOST_STEPS} steps in total"), f"at most {MOST_STEPS}")
     return tuple(found)
 
 
@@ -157,7 +157,7 @@ def _normalizer(node: Node) -> list[Normalizer]:
         return _bert(node)
     if kind == "Precompiled":
         return _precompiled(node)
-    raise node.child("type").unknown(kind, "a normalizer that jittok knows")
+    raise node.child("type").unknown(kind, "a supported normalizer")
 
 
 def _bert(node: Node) -> list[Normalizer]:
@@ -216,7 +216,7 @@ def _splitter(node: Node) -> list[Splitter]:
         "FixedLength": lambda: [Chars(_length(node))],
     }
     if kind not in known:
-        raise node.child("type").unknown(kind, "a pre-tokenizer that jittok knows")
+        raise node.child("type").unknown(kind, "a supported pre-tokenizer")
     return known[kind]()
 
 
@@ -291,4 +291,4 @@ def _decoder(node: Node) -> Decoder:
         return Unsuffix(node.get("suffix", str))
     if kind == "CTC":
         return Ctc(node.get("pad_token", str), node.get("word_delimiter_token", str), node.get("cleanup", bool))
-    raise node.child("type").unknown(kind, "a decoder that jittok knows")
+    raise node.child("type").unknown(kind, "a supported decoder")

@@ -40,7 +40,7 @@ class Message:
                     size, at = self.varint(at)
                 if size > stop - at:
                     raise self.bad(
-                        start, InWords(f"a field of {size} bytes"), f"at most the {stop - at} bytes that remain"
+                        start, InWords(f"a field of {size} bytes"), f"at most the {stop - at} remaining bytes"
                     )
                 value, at = at, at + size
             elif wire in (FIXED32, FIXED64):
@@ -59,13 +59,13 @@ class Message:
         value, start = 0, at
         for shift in range(0, 70, 7):
             if at >= self.stop:
-                raise self.bad(start, InWords("the end of the message"), "the rest of a number")
+                raise self.bad(start, InWords("the end of the message"), "the rest of a varint")
             byte = self.data[at]
             at += 1
             value |= (byte & 127) << shift
             if byte < 128:
                 return value & (1 << 64) - 1, at
-        raise self.bad(start, InWords("a number of more than ten bytes"), "one of up to ten")
+        raise self.bad(start, InWords("a varint of more than ten bytes"), "at most ten")
 
     def expect(self, wire: int, wanted: int, at: int, name: str) -> None:
         """MalformedVocab where a field has another wire type."""

@@ -48,8 +48,10 @@ def read_ranks(
         pattern, special = known
         special_tokens = special if special_tokens is None else special_tokens
     elif pattern is None:
-        found = InWords("a rank file that jittok does not know")
-        raise UnsupportedVocab(file, "pattern", found, f"its pattern and special tokens, which it does not hold: {HOW}")
+        found = InWords("an unknown rank file")
+        raise UnsupportedVocab(
+            file, "pattern", found, f"its pattern and special tokens, which the file does not hold: {HOW}"
+        )
     return ranked(file, "tiktoken", rank_lines(file, content), pattern, dict(special_tokens or {}), name=encoding or "")
 
 
@@ -74,9 +76,9 @@ def rank_lines(file: str, content: bytes) -> dict[bytes, int]:
         except (binascii.Error, ValueError):
             raise MalformedVocab(file, f"line {number}", line, "base64, a space and a rank") from None
         if not rank.isdigit() or len(rank) > RANK_DIGITS:
-            raise MalformedVocab(file, f"line {number}", line, "a rank below 10^9 behind one space")
+            raise MalformedVocab(file, f"line {number}", line, "one space and a rank below 10^9")
         if not text or raw in ranks:
-            raise MalformedVocab(file, f"line {number}", raw, "bytes that stand in no line before")
+            raise MalformedVocab(file, f"line {number}", raw, "no duplicates: an earlier line holds the same bytes")
         ranks[raw] = int(rank)
     return ranks
 
@@ -97,7 +99,7 @@ def ranked(
     try:
         check_pattern(Pattern(pattern, engine=CRATE))
     except PatternError as error:
-        raise UnsupportedVocab(file, "pattern", pattern, f"a pattern that jittok knows: {error}") from None
+        raise UnsupportedVocab(file, "pattern", pattern, f"a supported pattern ({error})") from None
     size = max(ranks.values(), default=-1) + 1
     if not 256 <= size <= min(MOST_RANKS, 2 * len(ranks) + (1 << 16)):
         raise MalformedVocab(
@@ -106,7 +108,7 @@ def ranked(
     texts: list[bytes | None] = [None] * size
     for raw, rank in ranks.items():
         if texts[rank] is not None:
-            raise MalformedVocab(file, f"rank {rank}", raw, f"a rank of its own: {texts[rank]!r} has the same")
+            raise MalformedVocab(file, f"rank {rank}", raw, f"distinct ranks: {texts[rank]!r} has the same")
         texts[rank] = raw
     for byte in range(256):
         if bytes([byte]) not in ranks:
@@ -140,7 +142,7 @@ def _special_rows(file: str, special: dict[str, int], texts: list[bytes | None],
             raise TypeError(f"special_tokens: found {text!r}: {token!r}, expected texts and ids")
         taken = 0 <= token - first < len(texts) and texts[token - first] is not None
         if not text or taken or token in seen or not 0 <= token < MOST_RANKS:
-            raise MalformedVocab(file, f"special_tokens[{text!r}]", token, "an id of its own, that no other token has")
+            raise MalformedVocab(file, f"special_tokens[{text!r}]", token, "an id that no other token has")
         seen.add(token)
     return list(special.items())
 
@@ -162,7 +164,7 @@ def read_tekken(file: str, content: bytes) -> Pipeline:
         except (binascii.Error, ValueError):
             raise row.child("token_bytes").bad(row.child("token_bytes").value, "base64") from None
         if row.count("rank") != number or not raw or raw in ranks:
-            raise row.bad(row.value, f"rank {number} and bytes that no row before has")
+            raise row.bad(row.value, f"rank {number} and bytes that no earlier row has")
         ranks[raw] = number
     names, numbers = _tekken_special(root, special_count)
     made = ranked(file, "tekken", ranks or {}, config.get("pattern", str), {}, first=special_count)

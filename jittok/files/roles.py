@@ -74,7 +74,7 @@ def with_roles(made: Pipeline, folder: Path, name: str | None) -> Pipeline:
         if role in texts:
             found[role] = NO_TOKEN if text is None else token_of(made, text)
             if text is not None and found[role] == NO_TOKEN:
-                notes.append(f"{role}_token {text!r} is no token of this file: it has no id")
+                notes.append(f"{role}_token {text!r} is not a token of this file, so it has no id")
         elif getattr(made, f"{role}_id") == NO_TOKEN:
             numbers = (_number(model.get(f"{role}_token_id"), len(made)) for model in models)
             token = token_of(made, by_class.get(f"{role}_token", ""))

@@ -45,7 +45,7 @@ def _read(file: str, content: bytes) -> Pipeline:
         tokens[token] = raw
         seen.add(raw)
     if not tokens:
-        raise MalformedVocab(file, "line 1", InWords("no token"), "one in each line")
+        raise MalformedVocab(file, "line 1", InWords("no token"), "one token per line")
     missing = [byte for byte in range(256) if bytes([byte]) not in seen]
     if missing:
         raise MalformedVocab(file, "tokens", InWords(f"none for byte {missing[0]}"), "a token for each byte")

@@ -65,7 +65,7 @@ def read_sentencepiece(
     normalizer = _spec(file, "normalizer_spec", content, spans[3], NORMALIZER)
     if _spec(file, "denormalizer_spec", content, spans[5], NORMALIZER)["precompiled_charsmap"]:
         raise UnsupportedVocab(
-            file, "denormalizer_spec", InWords("a character map"), "none: jittok knows no map for decoding"
+            file, "denormalizer_spec", InWords("a character map"), "none: jittok does not support maps for decoding"
         )
     ids = _checked(file, texts, types, bool(trainer["byte_fallback"]))
     if trainer["byte_fallback"] and NUL in ids:  # the library takes the piece <0x00> for it
@@ -185,7 +185,7 @@ def _checked(file: str, texts: list[bytes], types: list[int], byte_fallback: boo
     if len(ids) < len(texts):
         first: dict[bytes, int] = {}
         token, text = next((k, text) for k, text in enumerate(texts) if first.setdefault(text, k) != k)
-        raise MalformedVocab(file, f"pieces[{token}]", text, f"a text of its own: piece {first[text]} has the same")
+        raise MalformedVocab(file, f"pieces[{token}]", text, f"distinct texts: piece {first[text]} has the same")
     if types.count(UNKNOWN) != 1:
         raise MalformedVocab(file, "pieces", InWords(f"{types.count(UNKNOWN)} pieces of type UNKNOWN"), "one")
     wanted = {b"<0x%02X>" % byte for byte in range(256)}

@@ -149,7 +149,7 @@ def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if kind == "TemplateProcessing":
         return _template(part, "single"), _template(part, "pair")
     if kind not in ("BertProcessing", "RobertaProcessing"):
-        raise part.child("type").unknown(kind, "a post-processor that jittok knows")
+        raise part.child("type").unknown(kind, "a supported post-processor")
     cls, sep = (_named_id(part.child(name)) for name in ("cls", "sep"))
     between = (sep, sep) if kind == "RobertaProcessing" else (sep,)
     return (cls, FIRST_TEXT, sep), (cls, FIRST_TEXT, *between, SECOND_TEXT, sep)
@@ -211,14 +211,14 @@ def _not_certain(vocabulary: Vocabulary) -> tuple[str, ...]:
         return ()
     text, token = vocabulary.twins[0]
     more = f", and {len(vocabulary.twins) - 1} more such texts" if len(vocabulary.twins) > 1 else ""
-    return (f"{text!r} has the id {token}, which another text has too{more}: ids are certain, what they print is not",)
+    return (f"{text!r} has the id {token}, shared with another text{more}: ids are exact, but decoding is undefined",)
 
 
 def _not_applied(root: Node) -> tuple[str, ...]:
     """What the file asks for that jittok leaves to its callers."""
     notes = []
     if root.has("truncation"):
-        notes.append(f"the file truncates ({root.child('truncation').value}); not applied")
+        notes.append(f"the file asks for truncation ({root.child('truncation').value}); not applied")
     if root.has("padding"):
-        notes.append(f"the file pads ({root.child('padding').value}); not applied")
+        notes.append(f"the file asks for padding ({root.child('padding').value}); not applied")
     return tuple(notes)

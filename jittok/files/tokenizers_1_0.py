@@ -30,7 +30,7 @@ def as_before(root: Node) -> Node:
     model, decoder = root.child("model"), root.child("decoder").value
     if model.get("end_of_word_suffix", str, ""):
         raise model.child("end_of_word_suffix").unknown(
-            model.value["end_of_word_suffix"], "none: 1.0 reads it otherwise"
+            model.value["end_of_word_suffix"], "none: tokenizers 1.0 reads it differently"
         )
     if model.get("byte_level", bool, False):
         splitters = [*splitters, {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
@@ -55,7 +55,7 @@ def _check_added(root: Node) -> None:
     """UnsupportedVocab for added tokens that 1.0 searches for in a text which it normalizes in its own way."""
     others = [part["type"] for part in _parts(root, "normalizer", "normalizers") if part.get("type") not in ALIKE]
     if others and any(row.get("normalized", bool, False) for row in root.child("added_tokens").items()):
-        found = InWords("tokens that are looked for in the normalized text")
+        found = InWords("added tokens that match normalized text")
         raise root.child("added_tokens").unknown(found, f"none of these beside the normalizer {others[0]}")
 
 

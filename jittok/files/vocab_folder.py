@@ -64,7 +64,7 @@ def read_vocab_txt(path: Path) -> Pipeline:
     for number, line in enumerate(lines):
         ids[line.rstrip(WHITE)] = number  # of equal lines the last
     if not ids:
-        raise MalformedVocab(str(path), "line 1", InWords("no token"), "one in each line")
+        raise MalformedVocab(str(path), "line 1", InWords("no token"), "one token per line")
     siblings = _Beside(path.parent, OF_VOCAB_TXT)
     lowercase = siblings.flag("do_lower_case", True)
     model = {
@@ -199,9 +199,7 @@ def _merge_lines(path: Path) -> list[str]:
 
 def _id_of(path: Path, text: str, numbers: dict[str, Any]) -> list[Any]:
     if text not in numbers:
-        raise MalformedVocab(
-            str(path), "tokens", InWords(f"no {text!r}"), "the special tokens that stand around a text"
-        )
+        raise MalformedVocab(str(path), "tokens", InWords(f"no {text!r}"), "the special tokens around a text")
     return [text, numbers[text]]
 
 

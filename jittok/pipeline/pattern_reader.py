@@ -75,15 +75,15 @@ class Reader(PatternCursor):
         else:
             return part
         if most < 0 and part.empty and not is_look(part):
-            raise self.error("no repeat without a limit of what can be empty")
+            raise self.error("no unbounded repeat of a part that can match the empty text")
         if is_look(part):
-            raise self.error("no repeat of what looks around")
+            raise self.error("no repeat of a lookaround")
         after = self.peek()
         if after == "+" and self.engine == ONIG and sign.startswith("{"):  # in Ruby {1,3}+ repeats what is repeated
             inner = self._times(part, least, most, sign)
             self.at += 1
             if inner.empty or self.peek() in ("+", "?", "*", "{"):
-                raise self.error("one repeat of what is not empty")
+                raise self.error("one repeat of a non-empty part")
             return self._times(inner._replace(text=f"(?:{inner.text})", chars=None), 1, -1, "+")
         if after == "+":
             self.at += 1
@@ -178,7 +178,7 @@ class Reader(PatternCursor):
             opening, look = "(?:", False
         inside = self.alternatives(depth + 1, folded)
         if not self.take(")"):
-            raise self.error("the end of a group")
+            raise self.error("a closing )")
         text = f"{opening}{inside.text})"
         if look:  # it is not gone back to
             empty = self.engine == ONIG and opening.startswith("(?<") and inside.least == 0

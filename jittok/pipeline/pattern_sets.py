@@ -129,7 +129,7 @@ class PatternCursor:
         begin = self.at
         while not (self.peek() == "]" and self.at > begin):
             if self.at >= len(self.pattern):
-                raise self.error("the end of a set")
+                raise self.error("a closing ]")
             if self.take("&&"):
                 whole, part = common(whole, part), []
             elif self.peek(2) == "[:":

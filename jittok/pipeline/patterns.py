@@ -43,12 +43,12 @@ def _read(pattern: str, engine: str) -> PatternPart:
     reader = Reader(pattern, engine)
     part = reader.alternatives(0, False)
     if reader.at < len(pattern):
-        raise reader.error("nothing: a group ends that did not begin")
+        raise reader.error("no unmatched )")
     if part.size > MOST_WRITTEN_OUT:
-        raise PatternError(0, pattern[:40], f"at most {MOST_WRITTEN_OUT} characters with all repeats written out")
+        raise PatternError(0, pattern[:40], f"at most {MOST_WRITTEN_OUT} characters with all repeats expanded")
     if part.again:
         if part.size > MOST_WALKED:
-            raise PatternError(0, pattern[:40], f"at most {MOST_WALKED} characters where repeats are repeated")
+            raise PatternError(0, pattern[:40], f"at most {MOST_WALKED} characters with nested repeats")
         _walked(part.text)
     return part
 
@@ -60,7 +60,7 @@ def check_pattern(pattern: Pattern, empty: bool = False) -> None:
         return
     part = _read(pattern.text, pattern.engine)
     if part.empty and not empty:
-        raise PatternError(0, pattern.text[:40], "a pattern that matches no empty text")
+        raise PatternError(0, pattern.text[:40], "a pattern that never matches the empty text")
     _walked(part.text)
 
 
@@ -96,7 +96,7 @@ def _walked(written_out: str) -> Any:
 
     try:
         if is_possessive(written_out):
-            raise ValueError("a repeat that keeps what could go on with the pattern")
+            raise ValueError("no possessive repeat that overlaps what follows it (such as a*+a)")
         return Matcher(written_out)
     except ValueError as error:
-        raise PatternError(0, str(error), "a pattern that an automaton of moderate size can find") from None
+        raise PatternError(0, str(error), "a pattern with an automaton of moderate size") from None

@@ -257,7 +257,7 @@ def _refuse_twins(file: str, data: NDArray[np.uint8], offsets: NDArray[np.int64]
     for token, text in enumerate(texts):
         if first.setdefault(text, token) != token:
             raise MalformedVocab(
-                file, f"{keys.TOKENS}[{token}]", text, f"a text of its own: token {first[text]} has the same"
+                file, f"{keys.TOKENS}[{token}]", text, f"distinct texts: token {first[text]} has the same"
             )
 
 

@@ -98,7 +98,7 @@ def test_a_vocabulary_that_cannot_be_read_is_told_with_its_name(capsys: pytest.C
 def test_json_that_holds_nothing_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.json").write_bytes(b"{}")
     assert main(["info", str(tmp_path / "x.json")]) == 2
-    assert "found JSON with nothing in it, expected a GGUF file" in capsys.readouterr().err
+    assert "found JSON with no keys, expected a GGUF file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def regex(pattern):
         (RANKS + b"\nYWI= 900\n", "line 259", "b'ab'"),
         (RANKS + b"\nYWJj 0 0\n", "line 259", "YWJj"),
         (RANKS.replace(b"AA== 0\n", b""), "ranks", "none for"),
-        (b"\n\xff\xff\xff\xff\x0f", "model (byte 0)", "bytes that remain"),
-        (b"\n\x03\n\x05a", "pieces[0] (byte 2)", "bytes that remain"),
+        (b"\n\xff\xff\xff\xff\x0f", "model (byte 0)", "remaining bytes"),
+        (b"\n\x03\n\x05a", "pieces[0] (byte 2)", "remaining bytes"),
         (b"\n\x05\n\x03<s>", "pieces", "UNKNOWN"),
         (b"\n\x09\n\x05<unk>\x18\x02\n\x0a\n\x03<s>\x15" + struct.pack("<f", float("nan")), "pieces[1]", "finite"),
         (b"1 '\\x00' 1\n2 'ab' 3\n", "line 2", "2 'ab' 3"),
@@ -149,7 +149,7 @@ def test_a_part_of_a_tokenizer_says_what_is_missing_beside_it(tmp_path):
 
 
 def test_options_of_rank_files_are_for_rank_files():
-    with pytest.raises(TypeError, match="only rank files"):
+    with pytest.raises(TypeError, match="expected a rank file"):
         jittok.load(tokenizer_json(), pattern="a")
     tok = jittok.load(RANKS, pattern=r"\p{L}+|[^\p{L}]+", special_tokens={"<e>": 300}, cache=False)
     assert tok.encode("abc<e>", parse_special=True).tolist() == [257, 300]

@@ -59,7 +59,7 @@ def test_special_ids_of_a_tokenizer_json_are_what_its_folder_says(files, ids, tm
 def test_a_token_that_the_file_does_not_have_has_no_id_and_is_noted(tmp_path):
     tok = jittok.load(folder_of(tmp_path, tokenizer_config={"eos_token": "<end>"}), cache=False)
     assert tok.eos_id is None
-    assert "eos_token '<end>' is no token of this file: it has no id" in tok.pipeline.notes
+    assert "eos_token '<end>' is not a token of this file, so it has no id" in tok.pipeline.notes
 
 
 @pytest.mark.parametrize("said", [5, ["</s>"], {"lstrip": True}, True])

@@ -253,7 +253,7 @@ def test_tokens_are_c_strings_and_empty_ones_get_a_name():
 
 
 def test_equal_tokens_are_malformed_and_both_are_named():
-    malformed(r"tokens\[3\]: found b'b', expected a text of its own: token 1 has the same", tokens=["a", "b", "c", "b"])
+    malformed(r"tokens\[3\]: found b'b', expected distinct texts: token 1 has the same", tokens=["a", "b", "c", "b"])
     malformed(r"tokens\[1\]: found b'a', .* token 0 has the same", tokens=["a", "a\0b"])
     malformed(r"tokens\[1\]: found b'\[EMPTY_0\]', .* token 0 has the same", tokens=["", "[EMPTY_0]"])
 
