@@ -1,17 +1,16 @@
-"""jittok: the tokenizers of open models for large corpora, exactly and fast, from GGUF or a model's own file.
+"""jittok: exact and fast tokenization of large corpora with the tokenizers of open models.
 
-Names and modules are loaded when first used. The first load of a vocabulary brings in NumPy, but neither numba,
-llvmlite, regex nor pyarrow. The first text imports what encodes. A vocabulary that was not compiled before imports what
-compiles.
+Names and modules are imported when first used. The first load of a vocabulary imports NumPy, but not numba, llvmlite,
+regex or pyarrow; the first text imports the encoder; Numba is imported only if something must be compiled.
 """
 
-import sys  # and nothing that Python has not built in, until the command tells Ctrl-C
+import sys  # built-in modules only, until the command line handles Ctrl-C
 
-TYPE_CHECKING = False  # as typing has it, which takes a while to import
+TYPE_CHECKING = False  # as in typing, which is slow to import
 
 
 def _told(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
-    """What the command tells of an exception that no one took: Ctrl-C in a line."""
+    """Excepthook of the command line: report Ctrl-C in one line."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
         return
@@ -21,7 +20,7 @@ def _told(kind: type[BaseException], error: BaseException, trace: "TracebackType
 
 
 def _is_command() -> bool:
-    """Whether this process is the command: `jittok ...` or `python -m jittok ...`. Another program's hooks are its own.
+    """Whether this process is the command line: `jittok ...` or `python -m jittok ...`. Others keep their hooks.
 
     While Python searches for the module of -m, argv is "-m" and what follows the module's name; orig_argv has the
     name."""
@@ -177,9 +176,9 @@ _HOME = {
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }
 _MODULES = ("arrow", "compare", "convert", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab")
-"""What people use as jittok.NAME; some need an extra. `jittok.compare`, `convert` and `train` can be called."""
+"""Public modules, as jittok.NAME; some need an extra. `jittok.compare`, `convert` and `train` are callable."""
 _NEEDS = {"polars": "polars"}
-"""Modules that cannot be imported without a package. The others import theirs at the first call."""
+"""Modules that cannot be imported without a package. The others import theirs on the first call."""
 
 
 if not TYPE_CHECKING:  # a checker must not take a misspelt name for one of these
@@ -196,7 +195,7 @@ if not TYPE_CHECKING:  # a checker must not take a misspelt name for one of thes
                 return importlib.import_module(f"jittok.{name}")
             except ImportError as error:  # help(), hasattr() and inspect know only AttributeError
                 raise AttributeError(str(error)) from error
-        if name.startswith("__"):  # what protocols ask of any module
+        if name.startswith("__"):  # protocols look these up on any module
             raise AttributeError(f"module 'jittok' has no attribute {name!r}")
         from jittok.hints import no_attribute
 

@@ -1,5 +1,4 @@
-"""`python -m jittok` and the command `jittok`: before Ctrl-C is told in one line, only what Python has built in is
-imported."""
+"""`python -m jittok` and the command `jittok`. Only built-in modules are imported until Ctrl-C is handled."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ import time
 
 
 def run() -> int:
-    """Run the command line; its exit status."""
+    """Run the command line; returns the exit status."""
     sys.unraisablehook = _not_lost
-    atexit.register(_drop_unwritten)  # the first to be registered is the last to be run
+    atexit.register(_drop_unwritten)  # registered first, so run last
     try:
         from jittok.cli import INTERRUPTED, main
 
         status = main()
-    except KeyboardInterrupt:  # while modules were imported: `main` tells its own
+    except KeyboardInterrupt:  # during imports; `main` handles its own
         if sys.stderr is not None:
             sys.stderr.write("jittok: interrupted\n")
         return 130
@@ -27,8 +26,8 @@ def run() -> int:
 
 
 def _not_lost(told: sys.UnraisableHookArgs) -> None:
-    """Python drops what is raised in a callback, and runs one of its own after each import. Ctrl-C must not be lost
-    there: it comes once more when the callback is over."""
+    """Unraisable hook. Python drops exceptions raised in callbacks, and runs a callback of its own after each import.
+    Ctrl-C must not be lost there: it is raised again when the callback is over."""
     if told.exc_type is KeyboardInterrupt:
         _thread.start_new_thread(_press, ())
     else:
@@ -36,14 +35,14 @@ def _not_lost(told: sys.UnraisableHookArgs) -> None:
 
 
 def _press() -> None:
-    """Ctrl-C, a moment later."""
+    """Raise Ctrl-C in the main thread, a moment later."""
     time.sleep(0.001)
     _thread.interrupt_main()
 
 
 def _drop_unwritten() -> None:
-    """Drop what standard error does not take: a full disk, a pipe that no one reads. It stays in the buffer of the
-    stream. Python tries to write it once more when it ends, and replaces the status with 120 if that fails."""
+    """Drop output that standard error cannot take (a full disk, a closed pipe). It would stay in the buffer of the
+    stream, and Python would try to write it again at exit and change the exit status to 120 if that fails."""
     stream = sys.stderr
     try:
         stream.flush()
@@ -56,7 +55,7 @@ def _drop_unwritten() -> None:
 
 
 def leave(status: int) -> None:
-    """End the process without waiting for threads: one may be at a long text, and none has anything to write."""
+    """Exit without waiting for threads: one may be busy with a long text, and none has anything left to write."""
     import os
     from contextlib import suppress
 

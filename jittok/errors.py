@@ -1,7 +1,7 @@
-"""Everything jittok raises. Messages say where, what was found, and what would be right.
+"""Every exception that jittok raises. A message gives the place, what was found, and what was expected.
 
-An option has two names: `append_eos` in Python, `--append-eos` on the command line. Whoever raises writes the second.
-`str(error)` has the first, `error.on_command_line` the second.
+An option has two spellings: `append_eos` in Python, `--append-eos` on the command line. Code raises with the second;
+`str(error)` translates to the first, and `error.on_command_line` keeps the second.
 
 JittokError
 ├── MalformedVocab    (ValueError)  file, key, found, expected
@@ -22,10 +22,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 IN_MEMORY = "vocabulary in memory"
-"""The source of a vocabulary that came from no file, where a message or a field names it."""
+"""The source that messages and fields show for a vocabulary that was not read from a file."""
 
 
-# as texts: every start would wait for compiling them
+# strings, not compiled patterns: compiling them would slow down every start
 _OPTION = r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)"
 _WITH_VALUE = r"(?<![\w-])--(engine|input-format|llama-cpp|on-error|pre) (\w[\w.]*\w)"
 _SAME = (
@@ -43,41 +43,41 @@ IN_PYTHON = {
     "no-space-check": "check_space=False",
     "save-words": "Counts.save",
 }
-"""Options of the command line that messages name, and what Python calls them."""
+"""Command-line options that occur in messages -> their names in Python."""
 
 
 def in_python(text: str) -> str:
-    """A text with the options of the command line under the names that they have in Python."""
+    """Replace the command-line options in a text with their Python names."""
     text = re.sub(_WITH_VALUE, lambda found: f"{IN_PYTHON[found[1]]}={found[2]!r}", text)
     return re.sub(_OPTION, lambda found: IN_PYTHON.get(found[1], found[0]), text)
 
 
 def _place_in_python(where: str) -> str:
-    return in_python(where) if where.startswith("--") else where  # else it is a file, whose name stays
+    return in_python(where) if where.startswith("--") else where  # otherwise a file name, which is kept
 
 
 class JittokError(Exception):
-    """Base of every error of this package."""
+    """Base class of all exceptions of this package."""
 
     on_command_line: str | None = None
-    """What it says with the options of the command line; None: what `str` says."""
+    """The message with command-line spellings of options; None if it is the same as `str(error)`."""
 
 
 def check_local(out: str | os.PathLike[str], where: str) -> None:
-    """CorpusError for an output that is no place of this machine, where a URL would become a folder of that name."""
+    """Raise CorpusError if an output is a URL, which would otherwise become a local folder of that name."""
     name = os.fsdecode(out)
-    if "://" in name or re.match(r"(s3|gs|gcs|az|abfss?|hdfs|https?|hf):/", name):  # pathlib makes one stroke of two
+    if "://" in name or re.match(r"(s3|gs|gcs|az|abfss?|hdfs|https?|hf):/", name):  # pathlib turns // into /
         raise CorpusError(where, name, "a local path (write there, then copy it to the store)")
 
 
 def missing(what: str, package: str, extra: str) -> ImportError:
-    """The error for something that needs a package of an extra that is not installed."""
+    """The ImportError for a missing package of an optional extra."""
     return ImportError(f"{what} needs {package}: pip install '.[{extra}]' in a checkout of jittok", name=package)
 
 
 def refuse_keywords(call: Callable[..., Any], given: Mapping[str, object]) -> NoReturn:
-    """TypeError for keywords that a call does not have; it says what to write."""
-    from jittok.hints import unknown_keyword  # which an import of jittok does without
+    """Raise TypeError for unknown keywords, with a hint what to write instead."""
+    from jittok.hints import unknown_keyword  # not needed by `import jittok`
 
     raise TypeError(unknown_keyword(call, given))
 
@@ -88,7 +88,7 @@ def _clip(found: object, width: int = 120) -> str:
 
 
 class InWords(str):
-    """Something found that is told in words already: messages show it without quotes, and print what can be printed."""
+    """A description of what was found. Messages show it without quotes; unprintable characters are escaped."""
 
     __slots__ = ()
 
@@ -97,7 +97,7 @@ class InWords(str):
 
 
 class MalformedVocab(JittokError, ValueError):
-    """A vocabulary or tokenizer file that cannot be right: its own library refuses it too, or dies on it."""
+    """An invalid vocabulary or tokenizer file, which its own library also rejects or crashes on."""
 
     def __init__(self, file: str, key: str, found: object, expected: str) -> None:
         super().__init__(f"{file}: {key}: found {_clip(found)}, expected {expected}")
@@ -108,9 +108,9 @@ class MalformedVocab(JittokError, ValueError):
 
 
 class UnsupportedVocab(JittokError, ValueError):
-    """A vocabulary that may be right but is of a kind this version does not know, or cannot tokenize at all.
+    """A vocabulary that may be valid, but that this version of jittok does not support.
 
-    `file` is empty where an option is at fault: `key` is the option.
+    `file` is empty if an option is at fault; `key` is then the option.
     """
 
     def __init__(self, file: str, key: str, found: object, expected: str) -> None:
@@ -126,7 +126,7 @@ class UnsupportedVocab(JittokError, ValueError):
 
 
 class EncodingFailed(JittokError, ValueError):
-    """A document that cannot be encoded. `offset`: bytes from its start (characters for a lone surrogate in a str)."""
+    """A document that cannot be encoded. `offset` counts bytes (characters for a lone surrogate in a str)."""
 
     def __init__(self, document: int, offset: int, found: object, expected: str) -> None:
         super().__init__(f"document {document}, offset {offset}: found {_clip(found)}, expected {expected}")
@@ -148,7 +148,7 @@ class InvalidToken(JittokError, IndexError):
 
 
 class MalformedArray(JittokError, ValueError):
-    """An array of texts or ids whose places lead outside of its memory, or whose memory is too short."""
+    """An array of texts or ids whose offsets point outside its buffer, or whose buffer is too short."""
 
     def __init__(self, where: str, found: object, expected: str) -> None:
         super().__init__(f"{where}: found {_clip(found)}, expected {expected}")
@@ -159,7 +159,7 @@ class MalformedArray(JittokError, ValueError):
 
 
 class CorpusError(JittokError, ValueError):
-    """A corpus that cannot be read, written or continued; `where` is a file, a line or an option."""
+    """A corpus that cannot be read, written or resumed; `where` is a file, a line or an option."""
 
     def __init__(self, where: str, found: object, expected: str) -> None:
         self._given = where, found, expected
@@ -173,7 +173,7 @@ class CorpusError(JittokError, ValueError):
 
 
 class CompilerMissing(JittokError, ImportError):
-    """Something that must be compiled, where Numba and llvmlite are not installed."""
+    """Code that must be compiled, while Numba and llvmlite are not installed."""
 
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(
@@ -188,7 +188,7 @@ class CompilerMissing(JittokError, ImportError):
 
 
 class UnsupportedMachine(JittokError, ImportError):
-    """A machine, or a Python, whose words are not those that the kernels are written for."""
+    """An unsupported platform: kernels need a little-endian machine and a 64-bit Python."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(f"jittok cannot run here: found {found}, expected {expected}", name="jittok")
@@ -199,9 +199,9 @@ class UnsupportedMachine(JittokError, ImportError):
 
 
 def check_machine(byteorder: str, maxsize: int) -> None:
-    """UnsupportedMachine for what `sys.byteorder` and `sys.maxsize` of the kernels' machines are not.
+    """Raise UnsupportedMachine unless `sys.byteorder` and `sys.maxsize` are those of a little-endian 64-bit platform.
 
-    Tables hold words of 64 bits whose first byte is the least; elsewhere they would be read wrongly, without a word.
+    Tables hold little-endian 64-bit words; other platforms would silently read them wrongly.
     """
     if byteorder != "little":
         raise UnsupportedMachine(f"a {byteorder}-endian machine", "a little-endian one, such as x86-64 or arm64")

@@ -1,7 +1,7 @@
-"""The command line: one module a command, imported with nothing heavy so that --help need not wait for numba.
+"""The command line: one module per command, without heavy imports, so that --help does not wait for numba.
 
-A command module has HELP, EXAMPLES, `add_arguments(parser)` and `run(arguments) -> int`. Status 0, 1 (the answer is
-"no": a difference, a failed check), 2 (wrong use or bad input: one line on standard error).
+A command module has HELP, EXAMPLES, `add_arguments(parser)` and `run(arguments) -> int`. Exit status: 0, 1 (a
+difference or a failed check), 2 (wrong usage or bad input, with one line on standard error).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from jittok.cli.parser import EXAMPLES, Parser, in_one_line
 from jittok.errors import JittokError
 
 COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", "corpus", "verify", "train", "cache")
-"""Modules of this package, in the order of --help."""
+"""Command modules of this package, in the order of --help."""
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
-"""What bad input, files and installations give. Anything else is a bug, and says so."""
+"""Exceptions caused by bad input, files or installations. Anything else is reported as an internal error."""
 NAMES = ("FILE", "FILE|NAME", "ID|FILE", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
-"""What --help calls the name of a file or folder."""
+"""Metavars of arguments that are file or folder names."""
 OUTPUTS = ("out", "html", "work", "save_words", "trace")
-"""Options that name an output."""
+"""Options that name an output file or folder."""
 INTERRUPTED = 130
 OF_WRITING = (errno.ENOSPC, errno.EFBIG, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC))
-"""Errors that only a write can have."""
+"""Error numbers that only writes raise."""
 ABOUT = (
     "Tokenize large corpora, exactly, with the tokenizer of any open model: a tokenizer file (GGUF, tokenizer.json, "
     ".model, ranks, ...) or a bundled vocabulary (bert, gpt-2, mistral, t5)."
@@ -47,15 +47,15 @@ jittok encode --help"""
 
 
 def _name(text: str) -> str:
-    """The name of a file, for argparse. An empty one, as of a variable of the shell that is not set, would stand for
-    the folder where one is, or for no option at all."""
+    """A file name, for argparse. An empty one, as from an unset shell variable, would mean the current folder, or no
+    option at all."""
     if not text:
         raise argparse.ArgumentTypeError("found an empty name, expected a file or folder")
     return text
 
 
 def _output_name(text: str) -> str:
-    """The same of an output, which would be a file that is called -."""
+    """The name of an output, for argparse; "-" would create a file of that name."""
     if text == "-":
         raise argparse.ArgumentTypeError(
             "found '-', expected a file name (/dev/stdout for standard output, ./- for a file named -)"
@@ -84,26 +84,26 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status."""
+    """Run one command; returns the exit status."""
     with _hearing() as heard:
         return _run(arguments, heard)
 
 
 def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
-    """The same; `heard` holds something from the moment when Ctrl-C comes."""
+    """The same; `heard` is non-empty once Ctrl-C has been pressed."""
     command, names = "", set[str]()
     try:
         if sys.stdout is None:
             note("jittok: standard output is closed (redirect it to /dev/null to discard the output)")
             return 2
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text of its encoding
+            sys.stdout.reconfigure(errors="backslashreplace")  # file names may not be encodable
         options = build_parser().parse_args(arguments)
         command, names = f" {options.command}", set(vars(options))
         status: int = options.run(options)
         if (error := _flush_or_forget()) is not None:
             raise error
-    except SystemExit as leave:  # --help and wrong use; whoever reads the help may stop
+    except SystemExit as leave:  # --help and wrong usage; the reader of the help may close the pipe
         error = _flush_or_forget()
         if error is not None and not isinstance(error, BrokenPipeError):
             note(f"jittok: {one_line(error)}")
@@ -135,8 +135,8 @@ def _run(arguments: Sequence[str] | None, heard: Sequence[int]) -> int:
 
 @contextlib.contextmanager
 def _hearing() -> Iterator[Sequence[int]]:
-    """Something that is empty until Ctrl-C comes. Whatever fails from then on was interrupted: a module in C that is
-    being imported, such as NumPy, makes an ImportError of it that does not tell."""
+    """A list that is empty until Ctrl-C is pressed. Any failure after that counts as an interruption: a C extension
+    that is being imported, such as NumPy, turns KeyboardInterrupt into an ImportError without a cause."""
     heard: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield heard
@@ -158,14 +158,14 @@ def _hearing() -> Iterator[Sequence[int]]:
 
 
 def _was_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is what an exception comes of: Python 3.11 wraps one that meets the body of a class."""
+    """Whether Ctrl-C caused an exception: Python 3.11 wraps one that is raised in a class body."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
     return error is not None
 
 
 def _flush_or_forget() -> Exception | None:
-    """What has been printed goes out, or nowhere: the interpreter must not try it again, and complain, when it ends."""
+    """Flush standard output, or discard its buffer if that fails: the interpreter must not retry at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
@@ -178,12 +178,12 @@ def _flush_or_forget() -> Exception | None:
 
 
 def one_line(error: BaseException, options: Container[str] = ()) -> str:
-    """What an exception says, in one line. Those of `options` have the names of the command line."""
+    """The message of an exception in one line. Names in `options` get their command-line spelling."""
     if isinstance(error, OSError) and error.filename is not None:
         return in_one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.strerror:
         if error.errno in OF_WRITING:
-            return f"standard output: {error.strerror}"  # an error of any other output names its file
+            return f"standard output: {error.strerror}"  # errors of all other outputs have a file name
         return f"{error.strerror} (file unknown)"
     if isinstance(error, MemoryError):
         return "out of memory (fewer --threads need less)"
@@ -193,6 +193,6 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
         return in_one_line(error.on_command_line)
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     where, colon, rest = str(said).partition(": ")
-    if where in options and not isinstance(error, OSError | JittokError):  # those name files
+    if where in options and not isinstance(error, OSError | JittokError):  # in those, the place is a file
         said = f"--{where.replace('_', '-')}{colon}{rest}"
     return in_one_line(str(said)) or type(error).__name__

@@ -1,4 +1,4 @@
-"""`jittok cache`: what is kept between processes, machine code of kernels and compiled vocabularies."""
+"""`jittok cache`: the cache on disk, with machine code of kernels and compiled vocabularies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ jittok cache list
 # in a container image: compile now, for every processor of a level
 jittok cache warm --vocab model.gguf --level v3"""
 WARM_TEXT = "The first text.\n\u00e9\u4e2d\U0001f600 <|x|> 12345 \t it's"
-"""A little of everything, so that the kernels that texts need are asked for."""
+"""A little of everything, so that all kernels for texts are compiled."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument(
         "action",
         choices=("list", "clear", "warm"),
@@ -70,7 +70,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _in_use() -> str:
-    """Where the machine code of this package's kernels is from."""
+    """Where the machine code of the kernels comes from."""
     from jittok._jit import CHECKED, JIT, shipped
 
     if not JIT or CHECKED:
@@ -94,7 +94,7 @@ def _clear(options: argparse.Namespace) -> int:
 
 
 def _warm(options: argparse.Namespace) -> int:
-    """Encode, count and decode a little with each vocabulary: that compiles what is not kept yet."""
+    """Encode, count and decode a little with each vocabulary, which compiles what is not cached yet."""
     import jittok
     from jittok._jit import levels, need_compiler
     from jittok.cli.common import open_named
@@ -124,7 +124,7 @@ def _warm(options: argparse.Namespace) -> int:
 
 
 def _warm_for(options: argparse.Namespace) -> int:
-    """The same in a process that compiles for a level: what Numba compiles for is settled when it is imported."""
+    """The same in a process that compiles for a level: Numba fixes its target processor when it is imported."""
     from jittok._jit import levels
 
     command = [sys.executable, "-m", "jittok", "cache", "warm", "--level", options.level]

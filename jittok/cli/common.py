@@ -1,4 +1,4 @@
-"""What several commands share: options, the vocabulary, standard output."""
+"""Shared by several commands: options, loading the vocabulary, standard output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 VOCABS = "a tokenizer file, a folder with one,"
-"""What --vocab reads."""
+"""Kinds of vocabularies, for error messages."""
 
 
 def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
@@ -34,7 +34,7 @@ def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGrou
 
 
 def add_vocab(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """--vocab and what goes with it, and --json."""
+    """Add --vocab and the options that belong to it, and --json."""
     tokenizer = group(parser, "tokenizer")
     tokenizer.add_argument(
         "--vocab",
@@ -58,7 +58,7 @@ def add_vocab(parser: argparse.ArgumentParser, required: bool = True) -> None:
 
 
 def add_ranks(parser: argparse.ArgumentParser) -> None:
-    """What a file of tiktoken ranks does not hold."""
+    """Add the options for what a file of tiktoken ranks does not hold."""
     tokenizer = group(parser, "tokenizer")
     tokenizer.add_argument(
         "--pattern", metavar="REGEX", help="regex that splits text into pre-tokens, for tiktoken ranks"
@@ -78,19 +78,19 @@ def add_ranks(parser: argparse.ArgumentParser) -> None:
 
 
 def add_no_cache(parser: argparse.ArgumentParser) -> None:
-    """--no-cache."""
+    """Add --no-cache."""
     group(parser, "tokenizer").add_argument(
         "--no-cache", action="store_true", help="do not read or write compiled vocabularies on disk"
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """--json, which every command has."""
+    """Add --json, which every command has."""
     group(parser, "output").add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def add_special(parser: argparse.ArgumentParser) -> None:
-    """What is done about special tokens."""
+    """Add --add-special and --parse-special."""
     encoding = group(parser, "encoding")
     encoding.add_argument("--add-special", action="store_true", help="add BOS and EOS as the vocabulary specifies")
     encoding.add_argument(
@@ -99,25 +99,25 @@ def add_special(parser: argparse.ArgumentParser) -> None:
 
 
 def add_threads(parser: argparse.ArgumentParser, title: str = "encoding") -> None:
-    """--threads."""
+    """Add --threads."""
     group(parser, title).add_argument(
         "--threads", type=positive, metavar="N", help="number of threads (default: all cores available to this process)"
     )
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """--overwrite, of commands that write files."""
+    """Add --overwrite, for commands that write files."""
     group(parser, "output").add_argument("--overwrite", action="store_true", help="overwrite existing output files")
 
 
 def _holds(source: str, path: Path) -> bool:
-    """Whether a source is this file, or the folder that it lies in."""
+    """Whether a source is this file, or the folder that contains it."""
     given = Path(source)
     return given.exists() and (path.parent.samefile(given) if given.is_dir() else path.samefile(given))
 
 
 def _reads(texts: str, path: Path) -> bool:
-    """Whether an input of texts, a folder with those below it or a glob, holds this file."""
+    """Whether an input (a file, a folder with its subfolders, or a glob) includes this file."""
     if not os.path.lexists(texts) and glob.has_magic(texts):
         return any(_holds(found, path) for found in glob.iglob(texts, recursive=True) if Path(found).is_file())  # noqa: PTH207
     given = Path(texts)
@@ -128,11 +128,11 @@ def check_outputs(
     paths: Iterable[str | os.PathLike[str]], overwrite: bool, sources: Iterable[str] = (), texts: Iterable[str] = (),
     folders: bool = False,
 ) -> None:  # fmt: skip
-    """Look at the names of outputs before any work. sources: tokenizers; texts: inputs, which may be globs.
+    """Check the names of outputs before any work. sources: tokenizers; texts: inputs, which may be globs.
 
-    Raises FileExistsError where something would be replaced that no one said may be. Raises ValueError for an output
-    that is one of the sources or texts or another output, for a folder, and for a file in a folder that is not there.
-    With `folders`, folders are written, with those above them, and are no error. Raises CorpusError for a URL."""
+    Raises FileExistsError for an existing output without `overwrite`; ValueError for an output that is also an input or
+    another output, or that is a folder; FileNotFoundError for a file in a missing folder; CorpusError for a URL.
+    `folders`: outputs are folders, which are created together with their parents."""
     sources, texts, seen = list(sources), list(texts), set[str]()
     for given in paths:
         check_local(given, "--out")
@@ -164,12 +164,12 @@ def positive(text: str) -> int:
 
 
 def sizes(text: str) -> list[int]:
-    """Integers of 1 or more with commas between them, for argparse."""
+    """Comma-separated integers of 1 or more, for argparse."""
     return [positive(part.strip()) for part in text.split(",")]
 
 
 def weight(text: str) -> tuple[str, float]:
-    """A glob and how often words of its files count, for argparse."""
+    """A glob and the weight of the words of its files, for argparse."""
     glob, equals, number = text.rpartition("=")
     try:
         if equals:
@@ -188,14 +188,14 @@ def special_token(text: str) -> tuple[str, int]:
 
 
 def open_vocab(options: argparse.Namespace, cache_bytes: int | None = None) -> Tokenizer:
-    """The tokenizer that --vocab names: a file if there is one, else a bundled name. `cache_bytes`: see `load`."""
+    """Open the tokenizer of --vocab: a file if it exists, else a bundled name. `cache_bytes`: see `load`."""
     return open_named(
         options.vocab, not options.no_cache, options.llama_cpp, options.pre, cache_bytes, ranks=ranks_of(options)
     )
 
 
 def ranks_of(options: argparse.Namespace) -> dict[str, Any]:
-    """What `load` takes for a file of tiktoken ranks (see `add_ranks`)."""
+    """Keyword arguments of `load` for a file of tiktoken ranks (see `add_ranks`)."""
     given = {
         "pattern": options.pattern,
         "special_tokens": dict(options.special_token or ()) or None,
@@ -205,14 +205,14 @@ def ranks_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _options_of(ranks: dict[str, Any]) -> str:
-    """The options that gave what `ranks_of` found."""
+    """The command-line options of the keyword arguments of `ranks_of`."""
     return ", ".join(f"--{name.removesuffix('s').replace('_', '-')}" for name in ranks)
 
 
 def open_either(options: argparse.Namespace, names: dict[str, str]) -> list[Tokenizer]:
-    """The tokenizers of some arguments, by their names. Files of tiktoken ranks take the options of `add_ranks`.
+    """Open the tokenizers of several arguments. Files of tiktoken ranks get the options of `add_ranks`.
 
-    ValueError if such an option is given, and none of the arguments is such a file."""
+    Raises ValueError if such an option is given but none of the arguments is such a file."""
     from jittok.files import holds_ranks
 
     ranks = ranks_of(options)
@@ -236,8 +236,8 @@ def open_named(
     where: str = "--vocab",
     ranks: dict[str, Any] | None = None,
 ) -> Tokenizer:
-    """The tokenizer of a file if there is one, else of a bundled name; for a release and with a `pre` if given. Errors
-    say what can be read; `where`: the argument that they name; `ranks`: what a file of tiktoken ranks does not hold."""
+    """Open the tokenizer of a file if it exists, else of a bundled name. `where`: the argument that errors name;
+    `ranks`: keyword arguments for a file of tiktoken ranks."""
     import jittok
 
     path = Path(vocab)
@@ -265,20 +265,20 @@ def open_named(
 
 
 def left_out_text(paths: Sequence[str]) -> str:
-    """What of folders and globs is not read, in one line."""
+    """One line about the files that were skipped in folders and globs."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     why = "unknown extension, hidden, a linked folder, a folder matched by a glob, or unreadable"
     return f"skipped ({why}): {one_name(paths[0])}{more}"
 
 
 def tell_slow(tok: Tokenizer) -> None:
-    """A line on standard error where plain Python encodes: for megabytes that is minutes."""
+    """Print a line on standard error if plain Python encodes, which takes minutes for megabytes."""
     if tok.runs != "kernels":
         note(f"{tok.runs}: about 0.1 MB/s; docs/files.md lists the files that compiled kernels run")
 
 
 def add_errors(parser: argparse.ArgumentParser) -> None:
-    """--on-error, of commands that encode."""
+    """Add --on-error, for commands that encode."""
     group(parser, "encoding").add_argument(
         "--on-error",
         dest="errors",
@@ -291,7 +291,7 @@ def add_errors(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser, separator: bool = False) -> None:
-    """How files are read. `separator`: --separator, too. The limit holds a broken or hostile file in bounds."""
+    """Add the options for reading files; `separator`: also --separator. The limit guards against hostile files."""
     reading = group(parser, "reading")
     kinds = reading.add_mutually_exclusive_group()
     kinds.add_argument(
@@ -313,7 +313,7 @@ def add_reading(parser: argparse.ArgumentParser, separator: bool = False) -> Non
 
 
 def add_on_error(parser: argparse.ArgumentParser) -> None:
-    """--on-error, of commands that can leave documents out."""
+    """Add --on-error, for commands that can skip documents."""
     group(parser, "reading").add_argument(
         "--on-error", choices=("fail", "skip", "replace"), default="fail", metavar="fail|skip|replace",
         help="for unreadable lines and documents: fail, skip them, or replace what is unreadable with U+FFFD "
@@ -322,12 +322,12 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
 
 
 def kind_of(options: argparse.Namespace) -> str | None:
-    """The kind that all files are read as, None for what their names say."""
+    """The forced input format; None to go by file extensions."""
     return "jsonl" if options.jsonl else options.input_format
 
 
 def on_error(text: str) -> str:
-    """What `errors` is in Python, for argparse; "strict" is what "fail" was called before."""
+    """The value of `errors` in Python, for argparse; "strict" is the former name of "fail"."""
     known = {"fail": "strict", "strict": "strict", "replace": "replace"}
     if text not in known:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected fail or replace")
@@ -345,14 +345,14 @@ def encoding_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def note(line: str) -> None:
-    """A line beside the answer, on standard error, if anybody hears it."""
+    """Write a line to standard error; errors are ignored."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # AttributeError: closed
         sys.stderr.write(f"{harmless(line)}\n")
         sys.stderr.flush()
 
 
 def write_report(text: str, outputs: Iterable[str | os.PathLike[str]]) -> None:
-    """What was done, to standard output; to standard error where one of the outputs has gone to standard output."""
+    """Write a report to standard output, or to standard error if standard output is one of the outputs."""
     if any(map(is_standard_output, outputs)):
         note(text.rstrip("\n"))
     else:
@@ -360,12 +360,12 @@ def write_report(text: str, outputs: Iterable[str | os.PathLike[str]]) -> None:
 
 
 def tell(text: str) -> None:
-    """Write a text for people, who may see it on a terminal, to standard output. OSError names standard output."""
+    """Write text for people to standard output, with terminal control characters escaped. OSErrors name the stream."""
     write(harmless(text))
 
 
 def write(text: bytes | str) -> None:
-    """Bytes (or a text as UTF-8, names that are none with escapes) to standard output. OSError that names it."""
+    """Write bytes, or a text as UTF-8 with lone surrogates escaped, to standard output. OSErrors name the stream."""
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text)
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""`jittok compare`: where two tokenizers part, on documents or at all."""
+"""`jittok compare`: where two tokenizers differ, on documents or part by part."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ jittok compare gpt-2 tokenizer.json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("a", metavar="A", help="tokenizer file, folder with one, or bundled name")
     parser.add_argument("b", metavar="B", help="the tokenizer to compare it with")
     group(parser, "reading").add_argument(
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0 if nothing differs, 1 if anything does."""
+    """Compare; returns 0 if nothing differs, else 1."""
     from jittok.compare.api import tally_of
     from jittok.compare.result import of_tally
 
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _told(found: object, options: argparse.Namespace) -> int:
-    """Print what was found; the status."""
+    """Print the result; returns the exit status."""
     if options.html:
         with atomic_file(options.html) as new:
             new.write_text(found.to_html(), "utf-8", "backslashreplace")  # type: ignore[attr-defined]

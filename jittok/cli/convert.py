@@ -1,4 +1,4 @@
-"""`jittok convert`: a tokenizer file as another kind of file, if that can say the same."""
+"""`jittok convert`: convert a tokenizer file to another format, if that can represent it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENDS = {"gguf": ".gguf", "tokenizer.json": ".json", "tiktoken": ".tiktoken", "mo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("source", metavar="A", help="tokenizer file, folder with one, or bundled name")
     output = group(parser, "output")
     output.add_argument(
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0 if both say the same, 1 if differences were allowed and are there."""
+    """Convert; returns 0 if both give the same ids, 1 if there are (allowed) differences."""
     from jittok.convert import convert
 
     out = options.out or f"{Path(options.source).stem}{ENDS[options.to]}"

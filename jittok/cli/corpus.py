@@ -1,4 +1,4 @@
-"""`jittok corpus`: documents to token shards."""
+"""`jittok corpus`: compile documents into token shards."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ jittok verify shards --vocab gpt-2"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_vocab(parser)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
@@ -131,7 +131,7 @@ def _cache_bytes(given: argparse.Namespace) -> int | None:
 
 
 def _token(said: str | None) -> int | str | None:
-    """What --eos names: digits are an id, anything else is a text."""
+    """The value of --eos: digits are an id, anything else is a text."""
     return int(said) if said is not None and said.isascii() and said.isdigit() and len(said) < 10 else said
 
 

@@ -1,4 +1,4 @@
-"""`jittok count`: how many tokens texts have."""
+"""`jittok count`: count the tokens of texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ jittok count --vocab gpt-2 --lines --each < prompts.txt"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_vocab(parser)
     add_texts(parser)
     group(parser, "output").add_argument(
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_each(names: list[str], sources: list[int], before: np.ndarray, counts: list[int], as_json: bool) -> None:
-    """A line a document. `before`: how many of each source were printed."""
+    """Print one line per document. `before`: number of documents already printed, by source."""
     if not as_json:
         write("".join(f"{count}\n" for count in counts))
         return

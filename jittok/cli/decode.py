@@ -1,4 +1,4 @@
-"""`jittok decode`: ids to text."""
+"""`jittok decode`: decode token ids to text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jittok.cli.common import STDIN, add_vocab, group, open_vocab, write
 from jittok.errors import InvalidToken
 
 ID = re.compile(rb"0|[1-9][0-9]{0,18}")
-"""int() would take 1_000 and +7 too, and the two halves of 1,000 are no ids."""
+"""A token id. int() would also accept 1_000 and +7."""
 HELP = "Decode token ids to text; the texts of several rows are separated by a newline."
 EXAMPLES = """# ids
 jittok decode --vocab gpt-2 15496 11 995
@@ -23,7 +23,7 @@ jittok encode --vocab gpt-2 --ids --lines a.txt | jittok decode --vocab gpt-2"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_vocab(parser)
     parser.add_argument(
         "files",
@@ -67,19 +67,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _are_ids(words: list[str]) -> bool:
-    """Whether ids were given in place of names of files."""
+    """Whether the arguments are ids rather than file names."""
     return bool(words) and all(re.fullmatch(r"[\d\s,\[\]]+", word) and not os.path.lexists(word) for word in words)
 
 
 def _given(words: list[str]) -> Iterator[tuple[str, Any]]:
-    """The one row of ids that were given as arguments: 1 2 3, 1,2,3 or [1, 2, 3]."""
+    """The row of ids given as arguments: 1 2 3, 1,2,3 or [1, 2, 3]."""
     line = re.sub(r"[\[\]]", " ", " ".join(words)).encode()
     for _, ids in _parsed(iter([line]), "ID"):
         yield "ID", ids
 
 
 def _rows_of(name: str) -> Iterator[tuple[str, Any]]:
-    """Where a row is, and its ids."""
+    """The position of each row, for errors, and its ids."""
     if name != STDIN and Path(name).is_dir():
         from jittok.rows import TokenArray
 
@@ -89,7 +89,7 @@ def _rows_of(name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _lines(name: str) -> Iterator[bytes]:
-    """The lines of a file, packed or not; a packed one that is cut off is an error."""
+    """The lines of a file, decompressed if necessary; a truncated compressed file is an error."""
     from jittok.corpus.options import Options
     from jittok.corpus.sources import find_sources
     from jittok.corpus.stream import lines_of
@@ -99,7 +99,7 @@ def _lines(name: str) -> Iterator[bytes]:
 
 
 def _parsed(lines: Iterator[bytes], name: str) -> Iterator[tuple[str, list[int]]]:
-    """The ids of each line that is not blank."""
+    """Parse the ids of each non-blank line."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

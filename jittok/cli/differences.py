@@ -1,7 +1,7 @@
-"""Where llama.cpp's ids, which are jittok's, are known to part from those of the model's own tokenizer.
+"""Known differences between llama.cpp's ids, which are jittok's, and those of the model's own tokenizer.
 
-"Measured" means documents that were tokenized with both; the rest is read from llama.cpp's code and its issue tracker.
-What is known of one pre-tokenizer is in its record.
+"Measured" means on documents tokenized with both; the rest is from llama.cpp's code and issue tracker. Notes on a
+single pre-tokenizer are in its record.
 """
 
 from __future__ import annotations

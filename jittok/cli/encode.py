@@ -1,4 +1,4 @@
-"""`jittok encode`: texts to ids."""
+"""`jittok encode`: encode texts to token ids."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ jittok encode --vocab gpt-2 --ids --lines names.txt
 # the ids of many documents, as NumPy arrays
 jittok encode --vocab model.gguf --field body data/*.jsonl --out ids"""
 LONG_DOCUMENT = 1 << 20
-"""Bytes of a document whose ids are printed before all of them are known."""
+"""Documents of at least this many bytes are printed while they are encoded."""
 IDS_PER_WRITE = 1 << 14
-"""Ids that are made into text at once."""
+"""Number of ids that are formatted at a time."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_vocab(parser)
     add_texts(parser)
     output = group(parser, "output")
@@ -70,7 +70,8 @@ def _write_files(tok: Tokenizer, texts: InputTexts, options: argparse.Namespace)
 
 
 def _print_rows(tok: Tokenizer, texts: InputTexts, options: argparse.Namespace) -> int:
-    """One line a document with --ids or --json; else one a token, as llama-tokenize has them, documents apart."""
+    """Print one line per document with --ids or --json; else one per token, as llama-tokenize does, with a blank line
+    between documents."""
     number = count = 0
     lines = _Lines(tok)
     with ProgressOf(texts.size, answers=True) as progress:
@@ -101,7 +102,7 @@ def _print_rows(tok: Tokenizer, texts: InputTexts, options: argparse.Namespace) 
 
 
 def _rows(texts: InputTexts, tok: Tokenizer, read: Read) -> Iterator[Iterator[Any]]:
-    """The ids of each document of a range, in one part, or in several where it is long."""
+    """The ids of each document of a range: in one part, or in several if it is long."""
     if read.sources.size == 1 and read.docs.size(0, 1) >= LONG_DOCUMENT:
         text = read.docs.between(int(read.docs.starts[0]), int(read.docs.stops[0]))
         how = {name: value for name, value in texts.encoding.items() if name != "threads"}
@@ -113,16 +114,18 @@ def _rows(texts: InputTexts, tok: Tokenizer, read: Read) -> Iterator[Iterator[An
 
 
 class _Lines(dict[int, bytes]):
-    """The line of each id, made when it is first printed."""
+    """The printed line of each id, made on first use."""
 
     def __init__(self, tok: Tokenizer) -> None:
         super().__init__()
         self._tok = tok
-        self._looked_at = sys.stdout.isatty()  # by people; a pipe gets the bytes of each token
+        self._looked_at = sys.stdout.isatty()  # read by people; a pipe gets the raw bytes of each token
 
     def __missing__(self, token: int) -> bytes:
         piece = self._tok.token_to_piece(token, special=True)
         if self._looked_at:
-            piece = harmless(piece.decode("utf-8", "backslashreplace")).encode()  # a terminal may obey single bytes
+            piece = harmless(
+                piece.decode("utf-8", "backslashreplace")
+            ).encode()  # single bytes may be control characters
         line = self[token] = b"%6d -> '%b'\n" % (token, piece)
         return line

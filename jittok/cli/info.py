@@ -1,4 +1,4 @@
-"""`jittok info`: what a vocabulary is, and where llama.cpp parts from the model's own tokenizer."""
+"""`jittok info`: facts about a vocabulary, and where llama.cpp differs from the model's own tokenizer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = {"normal": 4, "unknown": 1, "control": 8, "user_defined": 16, "unused": 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("file", nargs="?", metavar="FILE|NAME", help="same as --vocab")
     add_vocab(parser, required=False)
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def facts_of(tok: Tokenizer) -> dict[str, Any]:
-    """All that a tokenizer tells of itself, as data."""
+    """All facts about a tokenizer, as data."""
     from jittok.vocab.facts import SPECIAL_IDS
 
     vocab = tok.vocab

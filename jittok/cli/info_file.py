@@ -1,4 +1,4 @@
-"""`jittok info` of a file other than GGUF: its steps, which of them kernels run, and what the file leaves open."""
+"""`jittok info` for files other than GGUF: their steps, whether compiled kernels run them, and notes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 CLEANS = "removes spaces before ? ! . , and around apostrophes; decode(ids, clean=False), or --no-clean, keeps them"
-"""What is told of a vocabulary whose decoder cleans."""
+"""Shown for a vocabulary whose decoder cleans up spaces."""
 
 
 def show(tok: Tokenizer, pipeline: Pipeline, as_json: bool) -> int:
@@ -45,13 +45,13 @@ def show(tok: Tokenizer, pipeline: Pipeline, as_json: bool) -> int:
 
 
 def show_cleaning(pipeline: Pipeline) -> None:
-    """Print a note where text that is decoded is not always the text that was encoded."""
+    """Print a note if decoded text may differ from the encoded text."""
     if pipeline.cleans_spaces:
         print_notes("decoding", [CLEANS], sys.stdout)
 
 
 def show_steps(pipeline: Pipeline) -> None:
-    """Print what becomes of a text, in words."""
+    """Print the steps from text to ids and back, in words."""
     steps = [
         *_numbered("normalize", pipeline.normalize), *_numbered("split", pipeline.split),
         ("model", in_words(pipeline.model)), ("around a text", _around(pipeline)),
@@ -65,7 +65,7 @@ def _numbered(part: str, steps: Sequence[Any]) -> list[tuple[str, str]]:
 
 
 def _around(pipeline: Pipeline) -> str:
-    """The tokens before a text and after it, as `add_special` puts them."""
+    """The tokens that `add_special` adds before and after a text."""
     parts = ["text" if item == FIRST_TEXT else _named(pipeline, item) for item in pipeline.single]
     return " ".join(parts) if len(parts) > 1 else "no tokens"
 
@@ -76,7 +76,7 @@ def _named(pipeline: Pipeline, token: int) -> str:
 
 
 def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
-    """All that is printed, as data."""
+    """The printed facts, as data."""
     return {
         "source": pipeline.source,
         "format": pipeline.format,
@@ -95,7 +95,7 @@ def facts(tok: Tokenizer, pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _slow(pipeline: Pipeline) -> Iterator[str]:
-    """What is said of patterns that no kernel finds, where all else runs in kernels."""
+    """Notes on patterns that no kernel supports, if all other steps run in kernels."""
     for number, stage in enumerate(pipeline.split, 1):
         if isinstance(stage, Cut) and chain_of((stage,)) is None:
             yield f"split {number} runs in plain Python and takes most of the time: no kernel supports its pattern"
@@ -113,7 +113,7 @@ def steps_of(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def shown(step: Any) -> str:
-    """A step as data: its name and settings, arrays by their size."""
+    """A step as text: its name and settings, arrays shown by their size."""
     values = (f"{name}={_value(getattr(step, name))}" for name in step._fields)
     return f"{type(step).__name__}({', '.join(values)})"
 

@@ -1,4 +1,4 @@
-"""argparse, with wrong use told in one line that says what to write, and --help that fits the terminal."""
+"""argparse with one-line usage errors that suggest a fix, and --help that fits the terminal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jittok.display.terminal import harmless
 from jittok.hints import nearest
 
 LONGEST = 3000
-"""Most characters of an error that are printed."""
+"""Maximum number of printed characters of an error."""
 EXAMPLES = "examples:"
-"""How an epilog begins: lines after it are commands, or what they are for (#)."""
+"""First line of an epilog. The lines after it are commands, or comments on them (#)."""
 RENAMED = {"--output": "--out", "--errors": "--on-error"}
-"""Names that options had before, which are still taken."""
+"""Former option names, which still work -> current names."""
 OF_OTHERS = {
     "--tokenizer": "--vocab",
     "--tokenizer-file": "--vocab",
@@ -58,7 +58,7 @@ OF_OTHERS = {
     "--special-tokens": "--special",
     "--eod": "--append-eos",
 }
-"""Options of other programs -> what to write, where the command has it."""
+"""Options of other programs -> what to write instead, if the command has it."""
 COMMANDS_OF_OTHERS = {
     "help": "--help",
     "version": "--version",
@@ -80,8 +80,8 @@ COMMANDS_OF_OTHERS = {
 
 
 def in_one_line(text: str) -> str:
-    """A text as one line: each line end, and the blanks around it, become a space. Other white space stays, as names of
-    files may have it. Of a long text the middle is left out: somebody may give a whole text as the name of a file."""
+    """A text as one line: each line end and the blanks around it become one space. Other white space stays, as file
+    names may contain it. The middle of a long text is omitted: a whole text may be passed as a file name."""
     line = " ".join(filter(None, (line.strip() for line in text.strip().splitlines())))
     if len(line) <= LONGEST:
         return line
@@ -90,10 +90,10 @@ def in_one_line(text: str) -> str:
 
 
 class Help(argparse.HelpFormatter):
-    """A usage of what has to be given, and examples that are broken where a shell can continue."""
+    """Help with a short usage line, and examples wrapped with shell continuations."""
 
     def add_usage(self, usage: Any, actions: Iterable[argparse.Action], groups: Any, prefix: Any = None) -> None:
-        """Only what is required, and files; all options together are [OPTIONS]."""
+        """Show required options and file arguments; all other options together are [OPTIONS]."""
         actions = list(actions)
         shown = [action for action in actions if action.required or not action.option_strings]
         if len(shown) < len(actions):
@@ -113,7 +113,7 @@ class Help(argparse.HelpFormatter):
 
 
 def _broken(command: str, width: int) -> list[str]:
-    """A command in lines that a shell reads as one; nothing quoted is broken."""
+    """Wrap a command with backslash continuations; quoted words are not broken."""
     lines, line = [], " "
     for word in re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", command):
         if line.strip() and len(line) + 1 + len(word) > width - 2:
@@ -124,13 +124,13 @@ def _broken(command: str, width: int) -> list[str]:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with wrong use told in one line."""
+    """argparse with one-line usage errors."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": Help, **options})
 
     def error(self, message: str) -> NoReturn:
-        """Print one line and leave with status 2."""
+        """Print one line and exit with status 2."""
         names = message.removeprefix("the following arguments are required: ")
         if names != message:
             message = f"found no {names}"
@@ -138,14 +138,14 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, harmless(in_one_line(f"{self.prog}: {message} (see {self.prog} --help)")) + "\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """As argparse does, which passes over a stream that takes nothing: of standard output that is an error."""
+        """As in argparse, except that a failing write to standard output is an error and not ignored."""
         if message and file is not None and file is not sys.stderr:
             file.write(message)
         elif message:
             note(message.removesuffix("\n"))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, after misspelt options were told: it would ask for a required one first."""
+        """As in argparse, but misspelt options are reported first; argparse would first report missing ones."""
         given = list(sys.argv[1:] if args is None else args)
         if self._subparsers is None:
             given = self._renamed(given)
@@ -155,7 +155,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(given, namespace)
 
     def _renamed(self, given: Sequence[str]) -> list[str]:
-        """Options that have another name now; none after --."""
+        """Replace former option names with the current ones; nothing after -- is changed."""
         end = given.index("--") if "--" in given else len(given)
         known = self._option_string_actions
         found = list(given)
@@ -166,7 +166,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def _check_options(self, given: Sequence[str]) -> None:
-        """Leave with an error for an option that is none; the value of another option is left to argparse."""
+        """Exit with an error for an unknown option; values of options are left to argparse."""
         known = self._option_string_actions
         takes_value = False
         for each in given:
@@ -184,7 +184,7 @@ class Parser(argparse.ArgumentParser):
             takes_value = action is not None and action.nargs is None and "=" not in each
 
     def _meant(self, name: str) -> str:
-        """What a wrong option may mean."""
+        """A hint what an unknown option may mean."""
         known = [own for own in self._option_string_actions if own.startswith("--")]
         other = OF_OTHERS.get(name)
         if other is not None and (other in known or not other.startswith("-") or other.startswith("- ")):
@@ -193,7 +193,7 @@ class Parser(argparse.ArgumentParser):
         return f"; did you mean {near}?" if near else ""
 
     def _check_command(self, given: Sequence[str]) -> None:
-        """Leave with an error for a first word that is no command."""
+        """Exit with an error if the first word is not a command."""
         choices: list[str] = []
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):

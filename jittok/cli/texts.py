@@ -1,4 +1,4 @@
-"""The texts of a command: one reader for all, the corpus compiler's; encoded as they are read."""
+"""The input texts of a command, read by the corpus compiler's reader and encoded as they are read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def add_texts(parser: argparse.ArgumentParser) -> None:
-    """Where texts come from and how they are encoded."""
+    """Add the arguments for input texts and the options for encoding them."""
     parser.add_argument(
         "files",
         nargs="*",
@@ -51,7 +51,7 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_kinds(options: argparse.Namespace, given: str) -> None:
-    """ValueError for an option about files where the text itself is given: such a text is read as it is."""
+    """Raise ValueError for options about files if the text itself is given."""
     kinds = {"input_format": None, "jsonl": False, "lines": False, "field": "text", "column": "text"}
     for name, default in kinds.items():
         if getattr(options, name) != default:
@@ -60,7 +60,7 @@ def refuse_kinds(options: argparse.Namespace, given: str) -> None:
 
 
 def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], Options]:
-    """The inputs of a command, and how to read them. CorpusError where one is not what it is taken for."""
+    """The inputs of a command and how to read them. CorpusError if the content of one does not match its kind."""
     from jittok.corpus.options import Options, parse_bytes
     from jittok.corpus.sources import check_looks, check_options, find_sources
 
@@ -80,12 +80,12 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
 
 
 SHOWN = 100
-"""Characters of a text that a hint repeats."""
+"""Maximum length of a text that a hint repeats."""
 
 
 def _text_of(names: list[str]) -> str | None:
-    """A text that was given where files are expected, None where they are files. CorpusError for names that are
-    neither: a misspelt file must not be read as a text."""
+    """The text that was given instead of files; None if these are files. CorpusError for names that are neither: a
+    misspelt file name must not be encoded as a text."""
     from jittok.corpus.globs import is_pattern
     from jittok.errors import CorpusError, InWords
 
@@ -102,7 +102,7 @@ def _text_of(names: list[str]) -> str | None:
 
 
 class InputTexts:
-    """The texts that the options of a command name."""
+    """The input texts of a command, as its options specify them."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         if options.prompt is not None and options.files:
@@ -121,17 +121,17 @@ class InputTexts:
 
     @property
     def names(self) -> list[str]:
-        """Of the inputs."""
+        """Names of the inputs."""
         return [source.path for source in self.sources] if self.prompt is None else [""]
 
     @property
     def size(self) -> int | None:
-        """Bytes of all inputs on disk, None where no one knows."""
+        """Bytes of all inputs on disk, None if unknown."""
         sizes = [source.size for source in self.sources]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     def read(self) -> Iterator[Read]:
-        """The documents, a range at a time."""
+        """Read the documents, one range at a time."""
         from jittok.corpus.stream import Read, read_documents
 
         if self.prompt is None:
@@ -145,11 +145,11 @@ class InputTexts:
         yield Read(docs, np.zeros(1, np.int64), np.ones(1, np.int64), len(self.prompt))
 
     def encode(self, tok: Tokenizer, read: Read) -> Iterator[TokenArray]:
-        """The rows of one range, some at a time. CorpusError with file and line for one that cannot be encoded."""
+        """Encode one range, some rows at a time. CorpusError with file and line for unencodable documents."""
         return self.placed(read, lambda: tok.encode_stream(read.docs, **self.encoding))
 
     def placed(self, read: Read, encoded: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-        """What `encoded` gives of a range; its EncodingFailed says file and line."""
+        """The results of `encoded` for a range, with EncodingFailed turned into a CorpusError with file and line."""
         from jittok.corpus.stream import place
         from jittok.errors import CorpusError, EncodingFailed
 
@@ -165,9 +165,9 @@ class InputTexts:
 
 
 class ProgressOf:
-    """A line on standard error for what lasts: silent in the first second, and where that is no terminal.
+    """A progress line on standard error: shown after the first second, and only on a terminal.
 
-    `answers`: the command prints as it continues; then there is no line where these go to a terminal too.
+    `answers`: the command prints results meanwhile; no progress is shown if these go to a terminal too.
     """
 
     def __init__(self, size: int | None, answers: bool = False) -> None:
@@ -179,7 +179,7 @@ class ProgressOf:
         self._documents = self._tokens = self._bytes = 0
 
     def add(self, documents: int, tokens: int, size: int = 0) -> None:
-        """Move on."""
+        """Add to the progress."""
         self._documents += documents
         self._tokens += tokens
         self._bytes += size

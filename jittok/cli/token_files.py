@@ -1,4 +1,4 @@
-"""A TokenArray on disk, written as it comes: the two files of `TokenArray.save`, in place when complete."""
+"""Write a TokenArray to disk incrementally: the two files of `TokenArray.save`, moved into place when complete."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class NpyStream:
         self._file.write(bytes(HEADER_BYTES))
 
     def append(self, values: NDArray[Any]) -> None:
-        """Write values after those that are there."""
+        """Append values."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self._count += values.size
 
     def close(self) -> None:
-        """Write the header, and all of it to the disk."""
+        """Write the header and sync the file to disk."""
         about = f"{{'descr': '{self._dtype.str}', 'fortran_order': False, 'shape': ({self._count},), }}"
         text = about.encode().ljust(HEADER_BYTES - 11) + b"\n"
         self._file.seek(0)
@@ -45,13 +45,13 @@ class NpyStream:
         self._file.close()
 
     def abandon(self) -> None:
-        """Close the file as it is: what it holds back may not fit on the disk, and no one wants it."""
+        """Close the file as it is; buffered data may not fit on the disk and is not needed."""
         with suppress(OSError):
             self._file.close()
 
 
 class TokenWriter:
-    """Collects rows in a hidden directory that gets its name when the `with` block ends well, and goes when not."""
+    """Collects rows in a hidden folder, which is renamed when the `with` block succeeds and removed otherwise."""
 
     def __init__(self, target: Path) -> None:
         check_local(target, "--out")
@@ -61,14 +61,14 @@ class TokenWriter:
         self._part = beside(target)
         try:
             self._part.mkdir()
-        except OSError as error:  # the hidden name would tell no one anything
+        except OSError as error:  # the hidden name would not help the user
             raise OSError(error.errno, error.strerror, str(given)) from None
         self._ids = NpyStream(self._part / FILES[0], np.int32)
         self._offsets = NpyStream(self._part / FILES[1], np.int64)
         self._offsets.append(np.zeros(1, np.int64))
 
     def append(self, rows: TokenArray) -> None:
-        """Write rows after those that are there."""
+        """Append rows."""
         with naming(self.target):
             self._ids.append(rows.ids)
             self._offsets.append(rows.offsets[1:] + self.tokens)

@@ -1,4 +1,4 @@
-"""`jittok trace`: every stage of one text, in a terminal."""
+"""`jittok trace`: show every stage of tokenizing one text, in a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINES = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_vocab(parser)
     parser.add_argument("text", nargs="?", default="-", metavar="TEXT", help="the text; - or nothing: standard input")
     reading = group(parser, "reading")
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _document(options: argparse.Namespace) -> bytes:
-    """The text of a file or of standard input. ValueError where there are several and none was chosen."""
+    """The text of a file or of standard input. ValueError if there are several and none was selected."""
     from jittok.corpus.stream import read_documents
 
     name = options.file or STDIN

@@ -1,4 +1,4 @@
-"""`jittok train`: documents to a vocabulary."""
+"""`jittok train`: train a vocabulary on documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jittok.train.result import Trained
 
 PAIR = "vocab.json"
-"""Ends the name of a file that has merges.txt beside it."""
+"""End of the name of an output that gets a merges.txt next to it."""
 HELP = "Train a vocabulary on documents."
 EXAMPLES = """# train a vocabulary, and use it
 jittok train data/ --size 32000 --special '<|endoftext|>' --out my.gguf
@@ -50,7 +50,7 @@ jittok train data/ --size 50000 --memory 64M --work counting --out my.gguf"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument(
         "inputs", nargs="*", metavar="INPUT", help="documents, as for jittok corpus: files, globs, directories, URLs, -"
     )
@@ -243,15 +243,15 @@ def _sizes(options: argparse.Namespace) -> list[int]:
 
 
 def _named(out: str, size: int, several: bool) -> Path:
-    """The file of one size."""
+    """The output file for one size."""
     path = Path(out)
-    if several and path.name.endswith(PAIR):  # what its end tells must stay
+    if several and path.name.endswith(PAIR):  # the ending selects the format
         return path.with_name(f"{path.name.removesuffix(PAIR)}{size}-{PAIR}")
     return path.with_name(f"{path.stem}-{size}{path.suffix}") if several else path
 
 
 def _outputs(options: argparse.Namespace, sizes: list[int]) -> list[Path]:
-    """Every file that will be written."""
+    """All files that will be written."""
     files = [_named(out, size, len(sizes) > 1) for out in options.out for size in sizes or [0]]
     files += [path.with_name(path.name.replace(PAIR, "merges.txt")) for path in files]
     return [*dict.fromkeys(files), *(Path(out) for out in (options.save_words, options.trace) if out)]
@@ -269,7 +269,7 @@ def _train(options: argparse.Namespace, words: Counts, size: int) -> Trained:
 
 
 def _save(options: argparse.Namespace, trained: Trained, size: int, several: bool) -> dict[str, Any]:
-    """Write one size; what was written."""
+    """Write one size; returns facts about it."""
     own = trained.cut(size)
     files = []
     for out in options.out:
@@ -288,7 +288,7 @@ def _save(options: argparse.Namespace, trained: Trained, size: int, several: boo
 
 
 def _base(options: argparse.Namespace) -> Any:
-    """The vocabulary to be changed; its pre type cuts the words."""
+    """The vocabulary to extend or prune; its pre-tokenizer splits the documents."""
     from jittok.cli.common import open_named
     from jittok.train.surgery import changeable
 
@@ -316,7 +316,7 @@ def _edited(options: argparse.Namespace, tok: Any, words: Counts) -> dict[str, A
 
 
 def _other_model(options: argparse.Namespace, words: Counts, size: int, several: bool) -> dict[str, Any]:
-    """Train and write pieces of another model."""
+    """Train and write a model other than BPE."""
     made: Any
     if options.model == "spm":
         from jittok.train.spm import SpmOptions, train_spm_counts

@@ -1,4 +1,4 @@
-"""Which options of `jittok train` do nothing beside others: an answer without what was asked for is half an answer."""
+"""Reject combinations of `jittok train` options that would silently have no effect."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 COUNTING = ("weight", "by", "sample", "seed", "pre_regex")
-"""What decides how documents are counted: nothing beside words that are counted."""
+"""Options for counting documents; without effect on words that are already counted."""
 READING = ("input_format", "jsonl", "field", "column", "lines", "on_error", "max_document_bytes")
-"""How documents are read; nothing beside such words, unless --held-out names others."""
+"""Options for reading documents; without effect on counted words, unless --held-out names documents."""
 LOOKING = ("trace", "explain", "held_out")
 OF_BPE = (
     "pre", "pre_regex", "like", "bos", "eos", "pad", "unk", "alphabet", "max_token_length", "limit_alphabet",
@@ -31,11 +31,11 @@ IDLE = {
     "extend": ("sizes", "model", "normalization", "slices", *(name for name in OF_BPE if name not in OF_CHANGING)),
 }
 IDLE["prune"] = ("size", *IDLE["extend"])
-"""What does nothing, by model or by what is changed."""
+"""Options without effect, by model or by edit."""
 
 
 def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse.ArgumentParser], None]) -> None:
-    """ValueError for an option that was given and does nothing beside the others."""
+    """Raise ValueError for an option that was given and has no effect in combination with the others."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
 
@@ -66,7 +66,7 @@ def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse
 
 
 def check_words(words: Counts, options: argparse.Namespace, how: How) -> None:
-    """ValueError for counted words that are none, or that were cut in another way than these options would."""
+    """Raise ValueError if there are no counted words, or if they were split differently than the options specify."""
     from jittok.train.spm import SpmOptions, too_long
 
     if not len(words):
@@ -83,7 +83,7 @@ def check_words(words: Counts, options: argparse.Namespace, how: How) -> None:
 
 
 def not_cut_out(words: Counts, options: argparse.Namespace) -> str | None:
-    """What to know of special tokens that the counted words were not cut at."""
+    """A warning about special tokens that were not split off when the words were counted."""
     left = [text for text in options.special if text not in words.special]
     if not left or not options.words or not words.pre or options.like == "hf":
         return None

@@ -1,4 +1,4 @@
-"""The counted words that `jittok train` learns from: of documents, or of files of counted words."""
+"""The counted words that `jittok train` learns from: counted from documents, or read from files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def counted_words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
-    """The counted words; or in their place what `stretches` matches."""
+    """The counted words, or counted matches of the pattern `stretches`."""
     how = _how(options, stretches)
     if options.words:
         from jittok.train.counts import Counts, summed
@@ -39,7 +39,7 @@ def counted_words(options: argparse.Namespace, stretches: str | None = None) -> 
 
 
 def _counted(options: argparse.Namespace, how: How, work: str | None, again: bool) -> Counts:
-    """The words of the inputs. `again`: they were counted before, and it has been told what is left out."""
+    """Count the words of the inputs. `again`: a second pass, which does not report skipped files again."""
     from jittok.train.files import count_files, sources_of
 
     left_out: list[str] = []
@@ -60,7 +60,7 @@ def inputs_of(options: argparse.Namespace) -> list[Source]:
 
 
 def check_held_out(options: argparse.Namespace) -> None:
-    """CorpusError for a --held-out that is not there, before hours of work."""
+    """Raise CorpusError for a missing --held-out before hours of work."""
     from jittok.train.files import sources_of
 
     left_out: list[str] = []
@@ -71,7 +71,7 @@ def check_held_out(options: argparse.Namespace) -> None:
 
 
 def held_out(options: argparse.Namespace) -> list[bytes]:
-    """The documents of --held-out, which are read as the inputs are."""
+    """The documents of --held-out, read in the same way as the inputs."""
     from jittok.corpus.stream import read_documents
     from jittok.train.files import sources_of
 

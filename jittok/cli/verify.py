@@ -1,4 +1,4 @@
-"""`jittok verify`: is a corpus directory what was written, and what the tokenizer gives?"""
+"""`jittok verify`: check that the files of a corpus are unchanged, and that its ids are those of the tokenizer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add_vocab(parser, required=False)
     parser.add_argument("folder", metavar="DIR", help="folder written by jittok corpus")
     checks = group(parser, "checks")
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Status 1 when anything differs."""
+    """Verify; returns 1 if anything differs."""
     from jittok.corpus.run import REMEDY
     from jittok.corpus.verifier import STRANGER, verify
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _vocab(options: argparse.Namespace) -> Tokenizer:
-    """The tokenizer that --vocab names, or the one that the corpus does."""
+    """The tokenizer of --vocab, or else the one that the manifest names."""
     if options.vocab is not None:
         return open_vocab(options)
     from pathlib import Path
@@ -75,7 +75,7 @@ def _vocab(options: argparse.Namespace) -> Tokenizer:
 
 
 def _verdict(found: Report, hashes_only: bool) -> str:
-    """What was found, no more than was looked at."""
+    """A summary that claims no more than was checked."""
     if not found.ok:
         return f"{len(found.differences)} differences"
     if hashes_only:
@@ -86,14 +86,14 @@ def _verdict(found: Report, hashes_only: bool) -> str:
 
 
 def _by(found: Report) -> str:
-    """What has tokenized again."""
+    """What re-tokenized the documents."""
     if found.runs in ("", "kernels"):
         return "by the kernels"
     return "by the reference implementation"
 
 
 def _witnessed(found: Report) -> str:
-    """What the plain reference has read; nothing where only files were hashed."""
+    """What the reference implementation checked; empty if only files were hashed."""
     if not found.of_shards:
         return ""
     return (
