@@ -42,6 +42,7 @@ IN_PYTHON = {
     "lines": "lines=True",
     "no-space-check": "check_space=False",
     "save-words": "Counts.save",
+    "vocab": "tok",
 }
 """Command-line options that occur in messages -> their names in Python."""
 

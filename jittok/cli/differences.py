@@ -12,7 +12,7 @@ from jittok.vocab import Vocab
 USER_DEFINED = 16
 READ_OTHERWISE = (
     "decomposed Hangul, vowel signs and other marks, words of more than 100 characters and characters newer than "
-    "Unicode 8 are read otherwise (measured with BERT: 7 of 72 multilingual documents, English and code are equal)"
+    "Unicode 8 are handled differently (measured with BERT: 7 of 72 multilingual documents, English and code are equal)"
 )
 
 
@@ -32,15 +32,15 @@ def _bpe(vocab: Vocab) -> list[str]:
     notes += notes_of(pre)
     if _user_defined(vocab):
         notes.append(
-            "user-defined tokens are cut out of the text longest first; the model's own tokenizer takes the leftmost"
+            "user-defined tokens are matched longest first; the model's own tokenizer matches the leftmost first"
         )
     notes.append(
         "text is never normalized: where the model's own tokenizer applies NFC, as Qwen's does, decomposed text gets "
         "other ids (measured with Qwen 3: 2 of 72 multilingual documents, English and code are equal)"
     )
     notes.append(
-        "characters that are newer than llama.cpp's tables of Unicode (such as U+10D40), and U+017F behind an "
-        "apostrophe, are cut otherwise than by Unicode 16.0"
+        "characters that are newer than llama.cpp's tables of Unicode (such as U+10D40), and U+017F after an "
+        "apostrophe, are split differently than by Unicode 16.0"
     )
     return notes
 
@@ -49,15 +49,13 @@ def _spm(vocab: Vocab) -> list[str]:
     notes = []
     if vocab.add_space_prefix:
         notes.append(
-            "a space is put in front of the text and in front of text behind every special token, "
-            "where the model's own tokenizer does so at the start alone"
+            "a space is prepended to the text and to the text after every special token, "
+            "while the model's own tokenizer does so only at the start"
         )
-    notes.append(
-        "text is not normalized (no NFKC, no squeezing of spaces), whatever the model file of sentencepiece says"
-    )
+    notes.append("text is not normalized (no NFKC, no merging of spaces), even if the sentencepiece model specifies it")
     notes.append(
         "tokens that the model's own file adds without calling them special (runs of spaces, </s>), and control tokens "
-        "that a converter made user-defined, may be cut out by one of the two alone (ChatGLM3's `sop` within "
+        "that a converter made user-defined, may be matched by only one of the two (ChatGLM3's `sop` within "
         '"philosophy"; measured: 3 of 25 English documents)'
     )
     return notes
@@ -82,8 +80,8 @@ def _ugm(vocab: Vocab) -> list[str]:
 def _wpm(vocab: Vocab) -> list[str]:
     del vocab
     return [
-        "the ## form of word parts is lost in conversion: ids are the same, the texts of tokens are not",
-        "CLS and SEP always stand around the text with add_special, whatever the file's flags say",
+        "the ## prefix of word parts is lost in conversion: ids are the same, token texts are not",
+        "add_special always adds CLS and SEP, regardless of the file's flags",
         READ_OTHERWISE,
     ]
 
@@ -91,7 +89,7 @@ def _wpm(vocab: Vocab) -> list[str]:
 def _rwkv(vocab: Vocab) -> list[str]:
     if vocab.tokens[:1] != [b"<s>"]:
         return []
-    return ["`<s>`, id 0, is cut out of the text; the model's own list has no such token"]
+    return ["`<s>`, id 0, is matched in the text; the model's own list has no such token"]
 
 
 def _user_defined(vocab: Vocab) -> bool:

@@ -30,12 +30,12 @@ def test_every_kind_of_step_has_words():
 
 def test_a_step_is_told_in_words():
     assert in_words(Replace(Pattern(" {2,}"), "\u2581")) == "the pattern ` {2,}` becomes '\u2581'"
-    assert in_words(Replace(Pattern("a", literal=True), "")) == "the text 'a' goes"
-    assert in_words(Strip(True, True)) == "white space at the beginning and at the end goes"
-    assert "the matches are the words" in in_words(Cut(Pattern("a+\n"), REMOVED, invert=True))
+    assert in_words(Replace(Pattern("a", literal=True), "")) == "the text 'a' is removed"
+    assert in_words(Strip(True, True)) == "strip white space at the beginning and at the end"
+    assert "matches become pre-tokens" in in_words(Cut(Pattern("a+\n"), REMOVED, invert=True))
     assert "`a+\\n`" in in_words(Cut(Pattern("a+\n"), REMOVED))
     squeeze = Squeeze(np.zeros(0, np.uint8), prefix=True, squeeze=False, escape=True, suffix=False)
-    assert in_words(squeeze) == "sentencepiece's normalizer, a space in front, a space becomes '\u2581'"
+    assert in_words(squeeze) == "sentencepiece's normalizer, a space is prepended, a space becomes '\u2581'"
 
 
 def test_ranks_take_their_pattern_and_special_tokens(ranks, tmp_path, capsysbinary):

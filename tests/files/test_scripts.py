@@ -165,7 +165,7 @@ def test_spans_leave_out_what_is_dropped():
 def test_trace_and_info_say_what_it_does():
     tok = jittok.load(file(SCRIPTS), cache=False)
     said = in_words(CutScripts())
-    assert said.startswith("words of one script each")
+    assert said.startswith("split between scripts")
     found = tok.trace(" a\u0436 中")
     assert [row["words"] for row in found.split] == [["a", "\u0436 ", "中"]]
 

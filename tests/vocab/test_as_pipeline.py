@@ -109,7 +109,7 @@ def test_info_shows_the_steps_of_a_gguf(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["info", "--vocab", "mistral"]) == 0
     shown = capsys.readouterr().out
     assert "steps" in shown
-    assert "'▁' in front, at the beginning and behind special tokens" in shown
+    assert "prepend '▁' at the beginning and after special tokens" in shown
     assert main(["info", "--vocab", "mistral", "--json"]) == 0
     known = json.loads(capsys.readouterr().out)["steps"]
     assert known["normalize"][0] == "PrependBehindSpecial(text='▁')"
