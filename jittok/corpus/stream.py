@@ -43,7 +43,7 @@ def read_documents(sources: Sequence[Source], options: Options) -> Iterator[Read
                 source, base = raw.key.source, 0
             texts = read_texts(raw, sources[source].kind, options, any_bytes=True)
             for bad in texts.bad:
-                if options.on_error != "replace" or bad.lost:
+                if options.on_error != "replace" or bad.lost or bad.input:
                     raise CorpusError(place(sources, bad.source, bad.line + base), InWords(bad.found), bad.expected)
             yield Read(texts.docs, texts.sources, texts.lines + base, raw.new)
             base += texts.seen

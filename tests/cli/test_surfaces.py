@@ -240,7 +240,8 @@ def test_without_orjson_the_same_lines_are_taken_and_refused(
             (tmp_path / "a.jsonl").write_bytes(line)
             status.append(run("count", tmp_path / "a.jsonl")[0])
         monkeypatch.setitem(sys.modules, "orjson", None)
-    assert status[: len(lines)] == status[len(lines) :] == [0, *[2] * (len(lines) - 1)]
+    taken = [0, 2, 2, 2, 2, 0, 0, 2, 2, 2]  # another field may hold anything
+    assert status[: len(lines)] == status[len(lines) :] == taken
 
 
 # ---- the compiler
