@@ -1,4 +1,4 @@
-"""Where a Tokenizer comes from: a file, bytes, the package, a pickle. What was compiled before is taken from disk.
+"""Loads a Tokenizer from a file, bytes, the package or a pickle. Compiled vocabularies are cached on disk.
 
 What is kept there is found by the name of a content (`vocab_cache.name_of`). A file that was hashed before is known
 by its path and times. Else it is opened and read once, and the bytes that were hashed are those that are parsed: what
@@ -27,24 +27,24 @@ from jittok.vocab_cache import folder, known_name, load_arrays, name_of, remembe
 
 GGUF = b"GGUF"
 READ = "read"
-"""What is kept of a vocabulary under this name: what was read, as long as nothing is compiled."""
+"""The name of a cache entry that holds a vocabulary as it was read, before anything is compiled."""
 BESIDE = (
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json", "config.json",
 )  # fmt: skip
-"""Files that say more of the one beside them."""
+"""Files with further settings of the tokenizer file next to them."""
 PARTS = (
     "tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "vocab.json", "merges.txt", "vocab.txt", "rwkv*.txt",
     *BESIDE,
 )  # fmt: skip
-"""Files of a folder that `read_pipeline` may read: a tokenizer of another one would not be found in the cache."""
+"""Files of a folder that `read_pipeline` may read; the cache key covers these only."""
 WHOLE = 64 << 20
-"""Files of up to this many bytes are hashed whole. Of larger GGUF files, models, the header is, if it is no larger.
-What is larger has no name, and is read each time."""
+"""Files of up to this many bytes are hashed as a whole. Of larger GGUF files (models), only the header is hashed, if it
+is within this limit. Anything larger has no cache key and is read each time."""
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 Taken = tuple[Callable[[], str | None], Callable[[], Vocab | Pipeline]]
-"""Of a source that was opened: its key, None if nothing is to be kept under it (asked again when it has been read), and
-what reads it."""
+"""For an opened source: a function that returns its cache key (None: do not cache; called again after reading), and the
+function that reads it."""
 
 
 def load(
@@ -59,18 +59,18 @@ def load(
     encoding: str | None = None,
     **others: NoReturn,
 ) -> Tokenizer:
-    """The Tokenizer of a file, a folder, or the bytes of a file, told apart by what it holds.
+    """Load the Tokenizer of a file, a folder, or the bytes of a file. The format is detected from the content.
 
-    A GGUF file (a model, its first part, or a vocabulary; only the header is read) answers as llama.cpp. `llama_cpp`:
-    the release whose answers are wanted, "0.3.36" for example; the newest that jittok knows otherwise. `pre`: a
-    tokenizer.ggml.pre in place of the file's, for one that jittok does not know.
+    A GGUF file (a model, its first part, or a vocabulary; only the header is read) gives the ids of llama.cpp.
+    `llama_cpp`: the release to follow, such as "0.3.36"; by default the newest that jittok knows. `pre`: use this
+    tokenizer.ggml.pre if jittok does not know the file's.
 
     tokenizer.json, tekken.json, a sentencepiece model, tiktoken ranks, RWKV's list, vocab.txt, and a folder with one of
-    these or with vocab.json and merges.txt answer as the model's own library. `pattern`, `special_tokens`: of rank
-    files that jittok does not know by their content; `encoding`: which of several that have the same ranks.
+    these or with vocab.json and merges.txt give the ids of the model's own library. `pattern`, `special_tokens`: for
+    rank files whose content jittok does not recognize; `encoding`: which encoding, if several share the same ranks.
 
     `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
-    cache of one thread, which grows by what it loses; None: 256 MB, or a 32nd of the machine's memory if that is less.
+    cache of one thread, which grows as it evicts entries; None: 256 MB, or a 32nd of the machine's memory if that is less.
     Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
     option that is not for this kind of file.
     """
@@ -99,7 +99,7 @@ def load(
 
 
 def _checked_source(source: Any) -> Any:
-    """A source: a name as str, else what has the bytes of a file. TypeError, ValueError; OSError where nothing is."""
+    """The source as a str path or a bytes-like object. TypeError, ValueError; OSError if there is no such file."""
     if not isinstance(source, str | os.PathLike):
         try:
             memoryview(source)
@@ -107,7 +107,7 @@ def _checked_source(source: Any) -> Any:
             expected = "the path of a file or folder, or the bytes of a file"
             raise TypeError(f"source: found {type(source).__name__}, expected {expected}") from None
         return source
-    name = os.fsdecode(source)  # a path of a class of one's own may be bytes
+    name = os.fsdecode(source)  # os.PathLike objects may return bytes
     if "\0" in name:
         raise ValueError(f"source: found {name[:80]!r}, expected a name without NUL characters")
     try:
@@ -120,7 +120,7 @@ def _checked_source(source: Any) -> Any:
 
 
 def _check_types(special_tokens: Any, **texts: Any) -> None:
-    """TypeError for what is not what `load` says of these options."""
+    """Raise TypeError for options of `load` of the wrong type."""
     for name, value in texts.items():
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name}: found {type(value).__name__}, expected a str or None")
@@ -134,7 +134,7 @@ def _check_types(special_tokens: Any, **texts: Any) -> None:
 
 
 def _take_gguf(source: Any, cache: bool, llama_cpp: str | None, pre: str | None) -> Taken:
-    """The header of a GGUF file."""
+    """Open a GGUF file; only its header is read."""
     from jittok.vocab.file_bytes import FileBytes, HeldBytes
     from jittok.vocab.gguf import header_of, opened
     from jittok.vocab.load import from_header
@@ -154,7 +154,7 @@ def _take_gguf(source: Any, cache: bool, llama_cpp: str | None, pre: str | None)
 
 
 def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str | None:
-    """The name of a content that is read in this way; its own name for the newest release and the file's own `pre`."""
+    """The cache key of a content read with these options; the name of the content for the defaults."""
     asked = ([] if llama_cpp in (None, NEWEST) else [f"llama_cpp {llama_cpp}"]) + (
         [] if pre is None else [f"pre {pre}"]
     )
@@ -163,7 +163,7 @@ def _key_of(content: str | None, llama_cpp: str | None, pre: str | None) -> str 
 
 @contextmanager
 def _naming(source: str | os.PathLike[str]) -> Iterator[None]:
-    """An error of reading, for which the system names no file, names this one."""
+    """Add this file name to OSErrors without one."""
     try:
         yield
     except OSError as error:
@@ -173,7 +173,7 @@ def _naming(source: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def gguf_of(source: Any) -> bool:
-    """Whether a source is a GGUF file or its bytes, or nothing that another reader takes."""
+    """Whether a source is a GGUF file or its bytes, or something that no other reader takes."""
     if isinstance(source, str | os.PathLike):
         if not os.path.isfile(source):
             return not os.path.isdir(source)
@@ -186,7 +186,7 @@ def gguf_of(source: Any) -> bool:
 
 
 def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes: int | None) -> Tokenizer:
-    """The Tokenizer of any file but GGUF."""
+    """Load the Tokenizer of any file other than GGUF."""
 
     def known() -> str | None:
         return _known_files(source, options) if cache else None
@@ -199,7 +199,7 @@ def _load_file(source: Any, options: dict[str, Any], *, cache: bool, cache_bytes
 
 
 _off: list[object] = []
-"""One entry for each call that has turned the collector off."""
+"""One entry per call that has turned the garbage collector off."""
 
 
 def _on_again() -> None:
@@ -214,8 +214,8 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """The collector looks at every list that JSON and tokens become, again and again, and takes longer than reading.
-    Where a kernel is compiled it continues: the compiler leaves much after."""
+    """Turn the garbage collector off: it would traverse all lists of tokens again and again, and take longer than
+    reading. It is turned on again when a kernel is compiled, as the compiler leaves much garbage."""
     if not gc.isenabled():
         yield
         return
@@ -237,19 +237,19 @@ def _without_collector() -> Iterator[None]:
 
 
 def _key_of_files(names: Mapping[str, str], options: dict[str, Any]) -> str:
-    """The key of all that decides what a file means: its content, the files beside it, what `load` was told.
+    """The cache key of files: their contents, those of the files next to them, and the options of `load`.
 
-    names: the name of a file -> that of its content; "" for memory
+    names: file name -> name of its content; "" for bytes in memory
     """
     digest = blake2b(repr(sorted(options.items())).encode(), digest_size=20)
     for file, content in names.items():
         name = os.fsencode(file)
-        digest.update(b"%d %b %b\n" % (len(name), name, content.encode()))  # a name may hold any byte
+        digest.update(b"%d %b %b\n" % (len(name), name, content.encode()))  # a file name may contain any byte
     return digest.hexdigest()
 
 
 def _known_files(source: Any, options: dict[str, Any]) -> str | None:
-    """The key of files that were all hashed before, as they are now."""
+    """The cache key of files that were all hashed before and are unchanged; else None."""
     if folder() is None or not isinstance(source, str | os.PathLike):
         return None
     names = {}
@@ -263,7 +263,7 @@ def _known_files(source: Any, options: dict[str, Any]) -> str | None:
 
 
 def _take_files(source: Any, options: dict[str, Any], cache: bool) -> Taken:
-    """A file, a folder or the bytes of a file, for `read_pipeline`."""
+    """Open a file, a folder or the bytes of a file for `read_pipeline`."""
     from jittok.files import read_pipeline
 
     if not cache or folder() is None:
@@ -276,7 +276,7 @@ def _take_files(source: Any, options: dict[str, Any], cache: bool) -> Taken:
 
 
 def _take_parts(path: str, options: dict[str, Any]) -> Taken:
-    """All files that may say something, each opened and read once."""
+    """Open and read each relevant file once."""
     from pathlib import Path
 
     from jittok.files import read_pipeline
@@ -304,7 +304,7 @@ def _take_parts(path: str, options: dict[str, Any]) -> Taken:
 
 
 def _parts(path: str) -> list[str]:
-    """The files that may say something of a tokenizer, if they are there: of a folder, or of a file those beside it."""
+    """Paths of files that may be relevant, existing or not: those of a folder, or a file and those next to it."""
     if not os.path.isdir(path):
         return [path, *(os.path.join(os.path.dirname(path), name) for name in BESIDE)]
     import fnmatch
@@ -314,9 +314,9 @@ def _parts(path: str) -> list[str]:
 
 
 def _load(known: Callable[[], str | None], source: str, take: Callable[[], Taken], **options: Any) -> Tokenizer:
-    """The Tokenizer kept under the key of a source, or else of the Vocab that is read.
+    """The Tokenizer cached under the key of a source, or else one of the Vocab that is read.
 
-    known(): the key, if it is known without reading anything; take(): opens the source
+    known(): the key, if it is known without reading; take(): opens the source
     """
     with _naming(source):
         return _found_or_read(known, source, take, options)
@@ -325,7 +325,7 @@ def _load(known: Callable[[], str | None], source: str, take: Callable[[], Taken
 def _found_or_read(
     known: Callable[[], str | None], source: str, take: Callable[[], Taken], options: dict[str, Any]
 ) -> Tokenizer:
-    """The same, in the system's words for what fails."""
+    """The same, with the OSErrors of the system as they are."""
     key, taken = known(), None
     while True:
         kept = None if key is None else load_arrays(key, "encoder")
@@ -340,7 +340,7 @@ def _found_or_read(
             break
         taken = take()
         key, before = taken[0](), key
-        if key == before:  # nothing is kept under it
+        if key == before:  # nothing is cached under it
             break
     with _without_collector():
         vocab = _read_at_hand(taken[1])._replace(source=source)
@@ -352,7 +352,7 @@ def _found_or_read(
 
 
 def _read_at_hand(read: Callable[[], Vocab | Pipeline]) -> Vocab | Pipeline:
-    """What `read` gives, without kernels that would have to be compiled for it: reading does without nearly all."""
+    """Call `read` without kernels that would have to be compiled first, if possible: reading needs hardly any."""
     if is_cheap(0):
         try:
             with at_hand_only():
@@ -392,7 +392,7 @@ def bundled(
 
 
 class _Bundle(Record):
-    """How to pickle a tokenizer that came from the package: by its name there."""
+    """Pickles a bundled tokenizer by its name."""
 
     name: str
 
@@ -401,19 +401,19 @@ class _Bundle(Record):
 
 
 def _again(name: str) -> ReloadRecipe | None:
-    """How to pickle a tokenizer that came from a file, None for one from memory."""
+    """How to pickle a tokenizer: by its file; None for one from memory."""
     return None if name == IN_MEMORY else _reloaded
 
 
 def _reloaded(tok: Tokenizer) -> tuple[Any, ...]:
-    """By the file's place."""
+    """Pickle a tokenizer by the path of its file."""
     options = {**tok._options, **tok._read_as()}
     return reload, (os.path.join(os.getcwd(), tok.vocab.source), tok.fingerprint, options)
 
 
 def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:
-    """The vocabulary of a tokenizer as another release of llama.cpp reads it. ValueError for an unknown release, and
-    for a vocabulary that came neither from a file nor from the package."""
+    """Reload the vocabulary of a tokenizer as another release of llama.cpp reads it. ValueError for an unknown release,
+    and for a vocabulary that is neither from a file nor bundled."""
     asked: dict[str, Any] = {"llama_cpp": llama_cpp, "pre": tok.asked_pre}
     if isinstance(tok._again, _Bundle):
         return bundled(tok._again.name, cache_bytes=tok._options["cache_bytes"], **asked)
@@ -423,12 +423,12 @@ def of_release(tok: Tokenizer, llama_cpp: str) -> Tokenizer:
 
 
 def rebundle(name: str, options: dict[str, Any]) -> Tokenizer:
-    """Unpickle a tokenizer that came from the package."""
+    """Unpickle a bundled tokenizer."""
     return bundled(name, **options)
 
 
 def reload(path: str, fingerprint: str, options: dict[str, Any]) -> Tokenizer:
-    """Unpickle a tokenizer that came from a file, which must still hold the same vocabulary."""
+    """Unpickle a tokenizer from a file, which must still hold the same vocabulary."""
     tok = load(path, **options)
     if tok.fingerprint != fingerprint:
         raise MalformedVocab(path, "vocabulary", tok.fingerprint, f"{fingerprint}, as when the tokenizer was pickled")

@@ -1,7 +1,7 @@
-"""Tokenizers of other libraries' objects: read back from what the object can be written as.
+"""Tokenizers from objects of other libraries: each object is serialized and read back.
 
-An object may hold more than it writes: methods of a derived class, options of its constructor, ids that a file would
-not get. One whose own answers cannot be given is refused, with what it has of its own.
+An object may differ from its serialized form: methods of a derived class, options of its constructor, ids that a file
+would not get. An object whose ids cannot be reproduced is refused; the error names the difference.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ OF_TRANSFORMERS = (
     "convert_tokens_to_ids", "_convert_token_to_id_with_added_voc", "convert_ids_to_tokens", "_convert_id_to_token",
     "get_vocab", "decode", "batch_decode", "_decode", "convert_tokens_to_string", "clean_up_tokenization",
 )  # fmt: skip
-"""Methods of a class that answer for it. A derived class that has one of its own answers in its own way."""
+"""Methods that determine the ids and texts of a class. A derived class that overrides one is refused."""
 BACKENDS = ("TokenizersBackend", "PreTrainedTokenizerFast")
-"""Classes of transformers that leave every answer to `tokenizers`: by release."""
+"""Classes of transformers that delegate everything to `tokenizers`, in different releases."""
 CLEANED = (
     (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s"),
     (" 've", "'ve"), (" 're", "'re"),
@@ -41,19 +41,19 @@ CLEANED = (
 
 
 def _check(found: Any, attribute: str, expected: str) -> None:
-    """TypeError for an object of another kind."""
+    """Raise TypeError for an object of another type."""
     if isinstance(found, type) or not hasattr(found, attribute):
         shown = repr(found) if isinstance(found, str) else type(found).__name__
         raise TypeError(f"found {shown}, expected {expected}")
 
 
 def _refused(holder: Any, what: str, expected: str) -> UnsupportedVocab:
-    """The error of an object whose answers are its own."""
+    """The error for an object that cannot be reproduced."""
     return UnsupportedVocab(IN_MEMORY, type(holder).__name__, InWords(what), expected)
 
 
 def _own_method(holder: Any, package: str, names: Iterable[str], bases: Iterable[str] = ()) -> str | None:
-    """The first method that an object has in place of the library's: of itself, or of a derived class."""
+    """The first method of the library that an object, or its derived class, overrides."""
     kinds = [kind for kind in type(holder).__mro__ if kind.__module__.split(".")[0] == package]
     library = next((kind for kind in kinds if kind.__name__ in bases or not bases), None)
     for name in names:
@@ -68,9 +68,9 @@ def _own_method(holder: Any, package: str, names: Iterable[str], bases: Iterable
 
 
 def from_tokenizers(tokenizer: Any) -> Tokenizer:
-    """The Tokenizer of a `tokenizers.Tokenizer`: what its tokenizer.json would say.
+    """The Tokenizer of a `tokenizers.Tokenizer`, from the tokenizer.json that it serializes to.
 
-    UnsupportedVocab for an object whose ids, or whose methods, are not those of that file.
+    UnsupportedVocab for an object whose ids or methods differ from those of that file.
     """
     return Tokenizer(_of_tokenizers(tokenizer, (*ENCODE, *DECODE)))
 
@@ -89,7 +89,7 @@ def _of_tokenizers(tokenizer: Any, methods: Iterable[str]) -> Pipeline:
 
 
 def _is_of_1_0(tokenizer: Any) -> bool:
-    """Whether an object is a Tokenizer of tokenizers 1.0, which writes itself only where it is pickled."""
+    """Whether an object is a Tokenizer of tokenizers 1.0, which only serializes itself when pickled."""
     kind = type(tokenizer)
     return (
         kind.__name__ == "Tokenizer" and kind.__module__.split(".")[0] == "tokenizers" and not hasattr(kind, "to_str")
@@ -97,7 +97,7 @@ def _is_of_1_0(tokenizer: Any) -> bool:
 
 
 def _written(tokenizer: Any) -> bytes:
-    """The JSON of an object. UnsupportedVocab for one with a part in Python, which nothing can write."""
+    """The JSON of an object. UnsupportedVocab for one with a component in Python, which cannot be serialized."""
     try:
         text = tokenizer.__reduce__()[1][0] if _is_of_1_0(tokenizer) else tokenizer.to_str()
     except Exception as error:  # noqa: BLE001  the library raises a plain Exception
@@ -108,7 +108,7 @@ def _written(tokenizer: Any) -> bytes:
 
 
 def _distinct_ids(tokenizer: Any) -> dict[bytes, int]:
-    """text -> id of an object. UnsupportedVocab where two texts have one id: what it writes is then chance too."""
+    """text -> id of an object. UnsupportedVocab if two texts share an id: what it serializes is then undefined."""
     ids = {text.encode(): token for text, token in tokenizer.get_vocab().items()}
     if len(set(ids.values())) != len(ids):
         texts: dict[int, bytes] = {}
@@ -120,7 +120,7 @@ def _distinct_ids(tokenizer: Any) -> dict[bytes, int]:
 
 
 def _check_ids(tokenizer: Any, made: Pipeline, ids: dict[bytes, int]) -> None:
-    """UnsupportedVocab where a text has another id in the object than in what it writes."""
+    """Raise UnsupportedVocab if the object and its serialized form differ in an id."""
     for text in sorted({*ids, *made.ids}) if ids != made.ids else ():
         mine, its = made.ids.get(text, "none"), ids.get(text, "none")
         if mine != its:
@@ -153,10 +153,10 @@ def from_tiktoken(encoding: Any) -> Tokenizer:
 
 
 def from_sentencepiece(processor: Any) -> Tokenizer:
-    """The Tokenizer of a `sentencepiece.SentencePieceProcessor`: its model, and what `add_bos` and `add_eos` of its
-    constructor put around a text as `add_special`.
+    """The Tokenizer of a `sentencepiece.SentencePieceProcessor`: its model, with the `add_bos` and `add_eos`
+    of its constructor as `add_special`.
 
-    UnsupportedVocab for one that reverses ids, samples, or writes pieces of its own for what is unknown.
+    UnsupportedVocab for one that reverses ids, samples, or emits unknown pieces as text.
     """
     _check(processor, "serialized_model_proto", "a sentencepiece.SentencePieceProcessor (jittok.load reads files)")
     if name := _own_method(processor, "sentencepiece", OF_SENTENCEPIECE, ("SentencePieceProcessor",)):
@@ -180,9 +180,9 @@ def from_sentencepiece(processor: Any) -> Tokenizer:
 
 
 def from_transformers(tokenizer: Any) -> Tokenizer:
-    """The Tokenizer of a tokenizer of transformers: what it runs, which may not be what its files say.
+    """The Tokenizer of a tokenizer of transformers, as the object runs, which may differ from its files.
 
-    UnsupportedVocab for one that `tokenizers` does not be after, and for a class with ids or texts of its own.
+    UnsupportedVocab for a slow tokenizer, which is not backed by `tokenizers`, and for a class that overrides methods.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
@@ -205,9 +205,9 @@ def from_transformers(tokenizer: Any) -> Tokenizer:
 
 
 def _printed(tokenizer: Any, backend: Any, made: Pipeline, clip: bool) -> tuple[Any, ...]:
-    """What transformers does to a text that `tokenizers` has decoded, as steps after those of the decoder."""
+    """What transformers does to a text decoded by `tokenizers`, as further decoding steps."""
     steps: list[Any] = []
-    if clip:  # the class puts its own method over the object's
+    if clip:  # the class replaces the decoding of the object
         if made.decode != (JoinBytes(),):
             raise _refused(tokenizer, "another decoder", "ByteLevel")
         steps += [ReplaceEach(Pattern(json.loads(_written(backend))["model"]["end_of_word_suffix"], literal=True), " ")]
