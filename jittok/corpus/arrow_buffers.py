@@ -1,8 +1,8 @@
-"""How large the packed buffers of an Arrow IPC file or stream are unpacked: asked before one is unpacked.
+"""Unpacked sizes of the compressed buffers of an Arrow IPC file or stream, checked before one is unpacked.
 
-A batch is unpacked whole, and some kilobytes may hold a buffer of gigabytes. Before each packed buffer stands its
-size unpacked. Where the buffers are, the messages tell, which pyarrow does not show before it has unpacked them; so of
-their FlatBuffers the few fields are read here that lead there.
+A batch is unpacked whole, and a few kilobytes may hold a buffer of gigabytes. The unpacked size is stored before
+each compressed buffer. The offsets of the buffers are in the messages, and pyarrow does not expose them before it
+has unpacked the batch; so this module reads the few FlatBuffers fields that lead to them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _BUFFERS, _PACKING = 2, 3
 
 
 class Unended(Exception):
-    """What was found and expected where a stream does not end once, at the end of its file."""
+    """Found and expected, for a stream that does not end exactly once, at the end of its file."""
 
 
 def check_buffers(file: Any, most: int, where: str, stream: bool, believe: bool = False) -> None:
-    """CorpusError where a packed buffer is larger than a document may be, and than `parquet_pages.LARGE_PAGE`, and
-    where a file is not one. `file`: opened, and read from anywhere; stream: messages are one after the other, and no
-    footer tells where; believe: that buffers are small, as each head is a request where a file is far away."""
+    """CorpusError where a compressed buffer is larger than a document may be and than `parquet_pages.LARGE_PAGE`, or
+    where a file is not one. `file`: an open file that can seek; `stream`: messages follow each other without a
+    footer; `believe`: do not check the sizes, as each header of a remote file costs a request."""
     most = max(most, LARGE_PAGE)
     try:
         if not stream:
@@ -59,7 +59,7 @@ def check_buffers(file: Any, most: int, where: str, stream: bool, believe: bool 
 
 
 def unpacked_sizes(file: Any, stream: bool) -> Iterator[int]:
-    """Bytes of each packed buffer, unpacked. struct.error for what cannot be read."""
+    """Unpacked size of each compressed buffer. struct.error for malformed data."""
     for body, head in _of_stream(file) if stream else _of_file(file):
         message = _table(head, 0)
         batch = _inner(head, message, _HEADER)
@@ -97,13 +97,13 @@ def _footer(file: Any) -> tuple[bytes, int]:
 
 
 def _blocks(footer: bytes) -> Iterator[tuple[int, ...]]:
-    """Where each message is, and the bytes of its head and of its body."""
+    """Offset of each message, and the sizes of its header and its body."""
     for field in (_DICTIONARIES, _BATCHES):
         yield from _structs(footer, _table(footer, 0), field, _BLOCK)
 
 
 def _of_file(file: Any) -> Iterator[tuple[int, bytes]]:
-    """(where the body of a message begins, its head) of all that the footer names."""
+    """(offset of the body, header) of each message that the footer lists."""
     for at, head, _ in _blocks(_footer(file)[0]):
         raw = _read(file, at, head)
         size, before = _size(raw)
@@ -111,8 +111,8 @@ def _of_file(file: Any) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
-    """The same of messages that are one after the other. Unended where the last of them is no end, or where more
-    follows the end: readers take both for all there is."""
+    """The same for a stream of messages. Unended where the stream has no end marker, or where data follows it:
+    readers would take both for the end."""
     at = 0
     while start := _read(file, at, 8):
         size, before = _size(start.ljust(8, b"\0"))
@@ -133,7 +133,7 @@ def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
 
 
 def _size(start: bytes) -> tuple[int, int]:
-    """Bytes of a head, and how many are before it."""
+    """Size of a header, and of what precedes it."""
     first, second = struct.unpack_from("<ii", start)
     return (second, 8) if first == _CONTINUES else (first, 4)
 
@@ -142,12 +142,12 @@ def _size(start: bytes) -> tuple[int, int]:
 
 
 def _table(raw: bytes, at: int) -> int:
-    """The table that the number at a place leads to."""
+    """The table that the number at an offset points to."""
     return at + int(struct.unpack_from("<I", raw, at)[0])
 
 
 def _field(raw: bytes, table: int, number: int) -> int | None:
-    """The place of a field, None where it is left out."""
+    """Offset of a field, None where it is absent."""
     fields = table - struct.unpack_from("<i", raw, table)[0]
     if fields < 0:
         raise IndexError("fields in front of all bytes")

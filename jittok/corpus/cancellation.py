@@ -1,6 +1,7 @@
-"""Work that is done in steps, between which another thread may stop it. No one waits for a step that is under way.
+"""Cancellable work: it is done in steps, and another thread may stop it between two of them. No one waits for the
+current step.
 
-The handler of a signal may begin such work of its own while other work is under way: they share no lock, see `Pool`.
+A signal handler may start such work while other work is under way, so the two share no lock (see `Pool`).
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from jittok._jit.pool import Pool
 
 
 class Cancellation(threading.Event):
-    """Set when the work is not wanted any more."""
+    """A flag, set when the result is no longer wanted."""
 
     def check(self) -> None:
-        """CancelledError if it is set. For the thread that works: no one asks it for a result then."""
+        """CancelledError if the flag is set. Called by the working thread, whose result no one will use."""
         if self.is_set():
             raise CancelledError
 
 
 NEVER_CANCELLED = Cancellation()
-"""Of work that no one stops."""
+"""For work that is never cancelled."""
 
 
 @contextmanager
 def stoppable_pool(threads: int, stop: Cancellation, wait: bool = False) -> Iterator[Pool]:
-    """Threads that work while nothing fails. Whatever is raised, Ctrl-C above all, stops them between two steps.
-    `wait`: it is raised only when they have ended, which threads that write files need."""
+    """A thread pool whose tasks are cancelled between two steps when an exception is raised, such as Ctrl-C. `wait`:
+    raise it only after all threads have ended, which threads that write files need."""
     pool = Pool(threads)
     try:
         yield pool

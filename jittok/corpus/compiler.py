@@ -1,6 +1,8 @@
-"""Documents in, shards out: `compile_corpus` reads, encodes on threads or on Ray, and writes in one fixed order.
+"""Documents in, shards out: `compile_corpus` reads inputs, encodes them on threads or on Ray, and writes shards in
+one fixed order.
 
-Whatever encodes, ranges come back in order to one writer; so the bytes depend on inputs, vocabulary and options alone.
+With either engine, ranges return in order to a single writer; so the output bytes depend on inputs, vocabulary and
+options alone.
 """
 
 from __future__ import annotations
@@ -45,13 +47,13 @@ def compile_corpus(
     report: Callable[[Progress], None] | None = None,
     max_document_bytes: int | None = None,
 ) -> Summary:
-    """Write the corpus directory `out`, or go on where an earlier run of the same call was interrupted.
+    """Write the corpus directory `out`, or resume where an earlier run of the same call was interrupted.
 
-    An interrupted run continues with the release of llama.cpp that it was begun with, unless `tok` was loaded for one.
-    What was written before stays and is taken up by the next call. `report` is called after each range.
-    `max_document_bytes` is taken in place of that of the options.
-    Raises CorpusError for input that cannot be read (with file and line), for a directory that was begun with something
-    else, and when another process is writing it. Raises OSError when the disk is full.
+    An interrupted run continues with the release of llama.cpp that it was begun with, unless `tok` was loaded for
+    another one. What has been written stays, and the next call continues from there. `report` is called after each
+    range. `max_document_bytes` overrides that of the options. Raises CorpusError for unreadable input (with file and
+    line), for a directory that was begun with other inputs or options, and while another process is writing to it.
+    Raises OSError when the disk is full.
     """
     try:
         from filelock import FileLock, Timeout
@@ -76,14 +78,14 @@ def compile_corpus(
     out.mkdir(parents=True, exist_ok=True)
     if (out / LOCK).is_symlink() or ((out / LOCK).exists() and not (out / LOCK).is_file()):
         raise CorpusError(
-            str(out / LOCK), InWords("something that is no file"), "a file that jittok made: remove what is there"
+            str(out / LOCK), InWords("something other than a file"), "a file that jittok made: remove what is there"
         )
     lock = FileLock(out / LOCK, timeout=0)
     try:
         lock.acquire()
     except Timeout:
         raise CorpusError(
-            str(out), InWords("another process that writes it"), "one at a time: wait until it has ended"
+            str(out), InWords("another process that is writing it"), "one writer at a time: wait until it has finished"
         ) from None
     try:
         with (
@@ -101,15 +103,15 @@ def compile_corpus(
 
 
 def check_out(out: Path) -> None:
-    """CorpusError for an output that is no folder, or one that holds what no run has made: before anything is written
-    there."""
+    """CorpusError for an output that is not a directory, or that holds files of no run: checked before anything is
+    written."""
     if out.exists() and not out.is_dir():
-        raise CorpusError(str(out), InWords("a file"), "a folder to write, or a free name")
+        raise CorpusError(str(out), InWords("a file"), "a folder, or a path that does not exist yet")
     if out.is_dir() and not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):
         refuse_strange(out)
 
 
 def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> list[Format]:
-    """The formats of a run, the account of bad documents last. CorpusError for one that cannot hold the ids."""
+    """The formats of a run, the report of bad documents last. CorpusError for a format that cannot hold the ids."""
     facts = Facts(tok.vocab_size, tok.name or "", tok.fingerprint, options.dtype, [source.path for source in sources])
     return [*make_formats(options.formats, facts), Errors(replace(facts, dtype="auto"))]

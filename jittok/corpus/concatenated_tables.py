@@ -1,9 +1,9 @@
-"""Whether a Parquet or Arrow file is one: of two one after the other (cat a.parquet b.parquet) readers find the footer
-of the second, and take its places as those of the first.
+"""Detects concatenated Parquet and Arrow files (cat a.parquet b.parquet): readers find the footer of the second and
+apply its offsets to the first.
 
-Writers put the footer right after what it names, but for an index that pyarrow does not show. So before a file
-that is one there are no bytes that no one names, and of another file it has at least the end. Only that is refused:
-legal files may have any gap.
+Writers put the footer right after the data that it refers to, except for an index that pyarrow does not expose. So a
+single file has no unreferenced bytes at its end, while a concatenated one has at least the end of another file
+there. Only that is refused: valid files may have gaps.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ PARQUET, ARROW = b"PAR1", b"ARROW1"
 """How these files begin and end."""
 ENCRYPTED = b"PARE"
 INDEX = 16 << 20
-"""Bytes that an index between the last page and the footer may have: where it is larger, only a file without one in
-front of another is seen."""
+"""Largest index between the last page and the footer. If it is larger, only a file without an index before another
+one is detected."""
 ASKED = 16
-"""Places that are asked whether a footer ends there: a file may lie at each of millions, and each may ask for much."""
+"""Offsets that are tested for the end of a footer: a file may contain the magic bytes at millions of offsets, and
+each test may read much."""
 EXPECTED = "one file: files behind each other are no file of their own, so read each (or write them as one)"
 
 
@@ -43,12 +44,12 @@ def check_parquet(file: Any, facts: Any, where: str, columns: Sequence[int]) -> 
         if at < 0:
             break
         if _ends_here(file, first + at):
-            raise CorpusError(where, InWords(f"another Parquet file in front of byte {first + at}"), EXPECTED)
+            raise CorpusError(where, InWords(f"another Parquet file before byte {first + at}"), EXPECTED)
         at = around.rfind(2 * PARQUET, 0, at + 2 * len(PARQUET) - 1)
 
 
 def _end_of_pages(facts: Any, footer: int, columns: Sequence[int]) -> int:
-    """Where the last page ends; of a file of many row groups only the last is asked, as writers go forward."""
+    """End of the last page. Of a file with many row groups only the last is examined, as writers append."""
     ends = [len(PARQUET)]
     for group in range(facts.num_row_groups - 1, -1, -1):
         row_group = facts.row_group(group)
@@ -62,7 +63,7 @@ def _end_of_pages(facts: Any, footer: int, columns: Sequence[int]) -> int:
 
 
 def _ends_here(file: Any, end: int) -> bool:
-    """Whether a whole Parquet footer ends there: a text may have the four letters."""
+    """Whether a complete Parquet footer ends at an offset: a text may contain the magic bytes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -90,7 +91,7 @@ def check_arrow(file: Any, gap: int, where: str) -> None:
     begin = first + at
     size = begin - len(ARROW) - 4  # where the first file says how long its footer is
     if at >= 0 and 0 < int.from_bytes(_read(file, size, 4), "little") <= size:
-        raise CorpusError(where, InWords(f"another Arrow file in front of byte {begin}"), EXPECTED)
+        raise CorpusError(where, InWords(f"another Arrow file before byte {begin}"), EXPECTED)
 
 
 def _read(file: Any, at: int, size: int) -> bytes:

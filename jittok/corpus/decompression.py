@@ -12,9 +12,9 @@ from typing import IO, Any
 from jittok.errors import CorpusError, missing
 
 UNPACKED_AT_ONCE = 64 << 10
-"""Packed bytes handed to bzip2 and xz at once."""
+"""Compressed bytes passed to bzip2 and xz at once."""
 PACKED_BYTES_PER_READ = 4 << 10
-"""Packed bytes handed to zstandard at once: even a block of zeros then unpacks to no more than 64 MB."""
+"""Compressed bytes passed to zstandard at once: even a block of zeros then unpacks to at most 64 MB."""
 LARGEST_WINDOW = 1 << 31
 Read = Callable[[int], bytes]
 
@@ -77,10 +77,10 @@ _OPENERS: dict[str, Callable[[IO[bytes]], tuple[Read, tuple[type[BaseException],
 
 
 class _Streams:
-    """Streams of bzip2 or xz one after the other. Python's own readers pass over what follows a stream and begins none,
-    so damage at the head of a stream would end the text there, without a word.
+    """Concatenated streams of bzip2 or xz. Python's own readers skip data after a stream that is not another stream,
+    so damage at the start of a stream would silently end the text there.
 
-    `padding`: zeros may be after a stream, as xz writes them.
+    `padding`: zeros may follow a stream, as xz writes them.
     """
 
     def __init__(self, raw: IO[bytes], opened: Callable[[], Any], padding: bool = False) -> None:
@@ -89,7 +89,7 @@ class _Streams:
         self._packed = b""  # of the next one
 
     def read(self, count: int) -> bytes:
-        """Up to `count` bytes. EOFError when the last stream has no end."""
+        """Up to `count` bytes. EOFError when the last stream is truncated."""
         while count > 0:
             if self._stream is None:
                 if not self._begins():
@@ -107,7 +107,7 @@ class _Streams:
         return b""
 
     def _begins(self) -> bool:
-        """Whether another stream, or what is none, follows: its first bytes are `_packed` then."""
+        """Whether more data follows, a stream or not: its first bytes are in `_packed` then."""
         while True:
             if self._padding:
                 self._packed = self._packed.lstrip(b"\0")
@@ -119,7 +119,7 @@ class _Streams:
 
 
 class _Frames:
-    """Zstandard frames one after the other. `zstandard.stream_reader` ends quietly inside a frame that is cut off."""
+    """Concatenated Zstandard frames. `zstandard.stream_reader` ends silently inside a truncated frame."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         import zstandard
@@ -131,7 +131,7 @@ class _Frames:
         self._ready = bytearray()
 
     def read(self, count: int) -> bytes:
-        """Up to `count` bytes. EOFError when the last frame has no end."""
+        """Up to `count` bytes. EOFError when the last frame is truncated."""
         while len(self._ready) < count:
             if not self._packed:
                 self._packed = self._raw.read(PACKED_BYTES_PER_READ)

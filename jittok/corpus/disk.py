@@ -1,4 +1,4 @@
-"""Writes that say what they promise. Everything that changes a corpus directory goes through here."""
+"""Durable writes: each function states what it guarantees. Everything that changes a corpus directory uses them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def crc_of_text(text: str) -> str:
 
 
 FOLDERS_OPEN = os.name != "nt"
-"""Whether this system opens folders: Windows does not, and writes their names alone."""
+"""Whether this system can open directories: Windows cannot, and writes their entries itself."""
 
 
 def flush(descriptor: int) -> None:
-    """What was written to a file, into the drive. macOS's fsync leaves it in the drive's own memory."""
+    """Flush a file to the drive. macOS's fsync leaves data in the drive's cache."""
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is None:
         os.fsync(descriptor)
@@ -59,7 +59,7 @@ def flush(descriptor: int) -> None:
 
 
 def sync(path: Path) -> None:
-    """When this returns, the file (for a folder: its names) survives a loss of power."""
+    """When this returns, the file (of a directory: its entries) survives a loss of power."""
     if not FOLDERS_OPEN and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -73,12 +73,12 @@ def sync(path: Path) -> None:
 
 
 def rename(old: Path, new: Path) -> None:
-    """Give a finished file its name, at one instant."""
+    """Rename a finished file to its final name, atomically."""
     old.replace(new)
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """A small file, whole and on the disk or not there: temporary file, fsync, rename, fsync of the folder."""
+    """Write a small file atomically and durably: temporary file, fsync, rename, fsync of the directory."""
     part = path.with_name(f".{path.name}.part")
     with open(create(part), "wb") as file:  # noqa: PTH123  a descriptor
         append(file.fileno(), data)

@@ -1,4 +1,4 @@
-"""What encodes the ranges of a corpus: threads of this process, or Ray. Either gives them back in order."""
+"""Engines that encode the ranges of a corpus: threads of this process, or Ray. Both return ranges in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Engine = Callable[[RangeEncoder, State], Iterator[Encoded]]
 
 
 def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
-    """The ranges that are still to be done. CorpusError when standard input is not what it was."""
+    """The remaining ranges. CorpusError when standard input differs from that of the interrupted run."""
     sources, options, done = encoder.sources, encoder.options, state.done
     for unit in units(sources, options, 0 if done is None else done.source):
         if done is None or (unit.source, unit.part) > done[:2]:
@@ -33,8 +33,8 @@ def raw_ranges(encoder: RangeEncoder, state: State) -> Iterator[RawRange]:
 
 
 def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads: int | None) -> Iterator[Encoded]:
-    """Ranges in order, each encoded by one thread; this thread reads ahead, and whoever takes them writes. When no one
-    takes them any more, threads end at their next step."""
+    """Ranges in order, each encoded by one thread. The calling thread reads ahead and yields results to the writer.
+    When the generator is closed, threads end at their next step."""
     from jittok.encode.stretches import thread_count
 
     count = thread_count(threads)
@@ -51,7 +51,7 @@ def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads
 
 
 def engine_of(name: str, threads: int | None) -> Engine:
-    """What encodes ranges: one of ENGINES, on so many threads or actors."""
+    """The engine of a name in ENGINES, with that many threads or actors."""
     if name == "ray":
         from jittok.corpus.ray_engine import encode_on_ray
 

@@ -1,4 +1,4 @@
-"""Inputs by URL, which fsspec opens; and errors of other libraries that say neither file nor place."""
+"""Inputs by URL, opened by fsspec; and errors of other libraries that name neither file nor offset."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from jittok.errors import CorpusError, InWords, JittokError, missing
 from jittok.writers.atomic_files import naming
 
 LOCAL = ("file://", "local://")
-"""URLs of this machine's own files."""
+"""Schemes of local files."""
 HTTP = ("http", "https")
 
 
 def is_url(path: str) -> bool:
-    """Whether fsspec has to open it."""
+    """Whether fsspec is needed to open it."""
     return "://" in path
 
 
 def local_name(name: str) -> str:
-    """A name of this machine's file as a path, where it is given as a URL; any other name as it is."""
+    """A local file given as a URL becomes a path; any other name is returned unchanged."""
     for start in LOCAL:
         if name.lower().startswith(start):
             return name[len(start) :]
@@ -31,8 +31,8 @@ def local_name(name: str) -> str:
 
 @contextmanager
 def naming_input(path: str) -> Iterator[None]:
-    """Errors that name the input: an OSError without a file gets this one, and of a URL whatever else its libraries
-    raise becomes a CorpusError."""
+    """Context in which errors name the input: an OSError without a file name gets this one, and any other error of a
+    URL's libraries becomes a CorpusError."""
     try:
         with naming(path):
             yield
@@ -42,11 +42,11 @@ def naming_input(path: str) -> Iterator[None]:
         if is_url(path) and not (error.filename and error.errno):
             if isinstance(error, FileNotFoundError):
                 raise FileNotFoundError(*_number_of(error), path) from error
-            raise CorpusError(path, InWords(_said(error)), "an input that can be read") from error
+            raise CorpusError(path, InWords(_said(error)), "a readable input") from error
         raise
     except Exception as error:
         if is_url(path) and not isinstance(error, MemoryError):
-            raise CorpusError(path, InWords(_said(error)), "an input that can be read") from error
+            raise CorpusError(path, InWords(_said(error)), "a readable input") from error
         raise
 
 
@@ -62,7 +62,8 @@ def _said(error: BaseException) -> str:
 
 
 def filesystem(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and its name there. ImportError for a missing package, CorpusError for what is none."""
+    """The fsspec file system of a URL, and its path there. ImportError for a missing package, CorpusError for an
+    unknown URL."""
     try:
         import fsspec
     except ImportError:
@@ -79,7 +80,7 @@ def filesystem(url: str) -> tuple[Any, str]:
 
 
 def open_far(url: str, exact: bool = False) -> IO[bytes]:
-    """The bytes of a URL, read from anywhere. `exact`: each read is a request of so many bytes, and no more."""
+    """A URL as a file that can seek. `exact`: each read is one request for exactly that many bytes."""
     with naming_input(url):
         fs, path = filesystem(url)
         opened: IO[bytes] = fs.open(path, "rb", **({"cache_type": "none"} if exact else {}))
@@ -87,7 +88,7 @@ def open_far(url: str, exact: bool = False) -> IO[bytes]:
 
 
 def facts_of(url: str) -> tuple[int | None, str]:
-    """Size in bytes, None where no one knows, and a text that changes when the file does."""
+    """Size in bytes (None if unknown), and a text that changes when the file does."""
     with naming_input(url):
         fs, inner = filesystem(url)
         facts = fs.info(inner)
@@ -104,18 +105,19 @@ def matches(url: str) -> list[str]:
 
 
 def same_place(url: str) -> str:
-    """One name for all spellings of a URL."""
+    """The canonical form of a URL."""
     with naming_input(url):
         fs, path = filesystem(url)
         return str(fs.unstrip_protocol(path))
 
 
 NEAR = 64 << 10
-"""Bytes between two places of a far file that are fetched too, as each request takes longer than they do."""
+"""Gaps of up to this many bytes between two parts of a remote file are fetched too, as a request takes longer than
+the bytes."""
 
 
 class Fetched(io.RawIOBase):
-    """A far file of which some places are fetched at once, each byte once; what else is asked for is one request."""
+    """A remote file of which some parts are fetched ahead, each byte once; any other read is one request."""
 
     def __init__(self, far: Any, size: int, positions: Iterable[tuple[int, int]]) -> None:
         super().__init__()
@@ -142,12 +144,12 @@ class Fetched(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place."""
+        """Seek to an offset."""
         self._at = max({os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset, 0)
         return self._at
 
     def tell(self) -> int:
-        """The place."""
+        """The current offset."""
         return self._at
 
     def read(self, count: int = -1) -> bytes:

@@ -1,8 +1,8 @@
-"""Folders that are written to, opened by descriptor and without following links; names that may be in a ledger.
+"""Directories opened by descriptor, without following links; and names that a ledger may contain.
 
-Whoever can write beside a corpus may put a link where a folder or a file is to come, or a line into a ledger. Neither
-leads outside: a folder is reached through its descriptor, a name is one component, and a file is a regular one that has
-no other name.
+Another user who can write beside a corpus could put a link where a directory or a file is expected, or a line into
+the ledger. Neither leads outside: a directory is reached through its descriptor, a name is a single path component,
+and a file is a regular one without other links.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from jittok._jit.trust import doubt
 from jittok.errors import CorpusError, InWords
 
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and Path("/proc/self/fd").is_dir()
-"""Whether a path can lead through a descriptor. Elsewhere links are searched for by name, just before."""
+"""Whether paths can be resolved relative to a descriptor. Elsewhere links are checked by name, just before."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 LONGEST_NAME = 255
 NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK, None)
-"""What systems say of a link, and of what is no folder."""
+"""Error numbers for a link and for a path that is not a directory."""
 
 
 def is_component(name: object) -> bool:
@@ -39,7 +39,7 @@ def component(name: object, where: object) -> str:
     """A name from a ledger or a manifest. CorpusError unless it is one component."""
     if not isinstance(name, str) or not is_component(name):
         raise CorpusError(
-            str(where), InWords(f"the name {name!r}"), "a name without folders: somebody else wrote this line"
+            str(where), InWords(f"the name {name!r}"), "a plain file name: jittok did not write this line"
         )
     return name
 
@@ -48,7 +48,7 @@ def file_name(name: object, where: object) -> tuple[str, str]:
     """Folder and file of a name such as "npy/00000.ids.npy". CorpusError for anything else."""
     parts = name.split("/") if isinstance(name, str) else []
     if len(parts) != 2 or not all(map(is_component, parts)):
-        raise CorpusError(str(where), InWords(f"the name {name!r}"), "FORMAT/FILE: somebody else wrote this line")
+        raise CorpusError(str(where), InWords(f"the name {name!r}"), "FORMAT/FILE: jittok did not write this line")
     return parts[0], parts[1]
 
 
@@ -63,7 +63,7 @@ def open_regular(path: Path, flags: int) -> int:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         os.close(descriptor)
-        what = "a file that has another name too" if stat.S_ISREG(found.st_mode) else "something that is no file"
+        what = "a file that has another name too" if stat.S_ISREG(found.st_mode) else "something other than a file"
         raise CorpusError(str(_shown(path)), what, "a file that jittok wrote")
     return descriptor
 
@@ -100,7 +100,7 @@ def _shown(path: Path) -> Path:
 
 
 class Folder:
-    """A folder that is open. `path` leads to it, whatever its name is given to meanwhile."""
+    """An open directory. `path` keeps leading to it, even when its name is reused meanwhile."""
 
     def __init__(self, position: Path, inside: Folder | None = None) -> None:
         self.position = position
@@ -131,7 +131,7 @@ class Folder:
         except OSError as error:
             if error.errno not in NO_FOLDER:
                 raise OSError(error.errno, error.strerror, str(position)) from error
-            what = "a link" if position.is_symlink() else "something that is no folder"
+            what = "a link" if position.is_symlink() else "something other than a folder"
             raise CorpusError(str(position), what, "a folder that jittok made: remove what is there") from error
 
     def check_own(self, around: Folder) -> None:
@@ -143,7 +143,7 @@ class Folder:
         (self.path / component(name, self.position)).rmdir()
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,4 +1,5 @@
-"""Globs: the files that a pattern matches, and what else it leads to, which is told and never passed over."""
+"""Globs: the files that a pattern matches, and everything else that it matches, which is reported, never silently
+skipped."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ MAGIC = "*?["
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name has a letter that stands for others."""
+    """Whether a name contains a wildcard."""
     return any(mark in name for mark in MAGIC)
 
 
@@ -36,7 +37,7 @@ def files_of(pattern: str, left_out: list[str], skip: bool) -> list[str]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """The folder of a file, and those around it, as they are named."""
+    """All parent directories of a file, as they are named."""
     path = os.path.dirname(os.path.normpath(path))  # noqa: PTH120  of a million files
     while path:
         yield path
@@ -46,7 +47,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _closed(pattern: str) -> Iterator[str]:
-    """The folders that a pattern leads through and that may not be read."""
+    """The unreadable directories on the way of a pattern."""
     head = os.path.dirname(pattern)  # noqa: PTH120  as it is named
     while head and is_pattern(head):
         for folder in sorted(glob.glob(os.path.join(head, ""), recursive=True)):  # noqa: PTH118, PTH207
@@ -56,9 +57,9 @@ def _closed(pattern: str) -> Iterator[str]:
 
 
 COPY = re.compile(r"cache-.*\.arrow")
-"""What the datasets library leaves beside a dataset that it saved: results of calls, made of the same documents."""
+"""Cache files that the datasets library leaves beside a saved dataset: results of calls, made of the same documents."""
 SAVED = ("state.json", "dataset_info.json")
-"""What lies beside the files of a saved dataset."""
+"""Files of a saved dataset that are not data."""
 
 
 def without_copies(paths: list[str], left_out: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""SHA-256 of the inputs, computed as far as their ranges have been written: by then the bytes are still in memory."""
+"""SHA-256 of the inputs, computed up to what has been written: those bytes are still in the page cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ BYTES_PER_READ = 1 << 20
 
 
 class InputHasher:
-    """Goes through the sources once, in order. A prefix digest tells later whether what was read is still there."""
+    """Hashes the sources once, in order. The digest of a prefix shows later whether the part that was read is
+    unchanged."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = sources
@@ -22,7 +23,7 @@ class InputHasher:
         self._digest: Any = None
 
     def prefix(self, source: int, offset: int) -> list[Any]:
-        """[source, bytes, digest of that many first bytes]; the offset never falls for one source."""
+        """[source, bytes, digest of its first bytes]; the offset never decreases for one source."""
         if source != self.source:
             self._begin(source)
         if self._file is not None:
@@ -45,7 +46,7 @@ class InputHasher:
         self.source, self.offset, self._digest = source, 0, hashlib.sha256()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._file is not None and self.sources[self.source].path != STDIN:
             self._file.close()
         self._file, self.source = None, -1

@@ -1,7 +1,8 @@
-"""Rows of JSON Lines: only the text's field decides, what a strict parser refuses in another field costs no text.
+"""Rows of JSON Lines, read leniently: only the text field must be valid. What a strict parser refuses in another
+field costs no text.
 
 Python's own `json` writes NaN, Infinity and lone surrogates, programs write 1e400 and integers of a thousand digits,
-and fields that were cut by bytes end inside a character. None of that changes the text beside it.
+and fields that were cut by bytes end inside a character. None of that changes the text.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_const
 
 
 def row_of(line: bytes, errors: str = "surrogateescape") -> Any:
-    """The value of a line, with texts as they are and numbers without their values. A byte that is invalid UTF-8 is a
-    lone surrogate, or what `errors` (as in `bytes.decode`) makes of it. ValueError for what is no JSON."""
+    """The value of a line, with its strings, and 0 for each number. An invalid UTF-8 byte becomes a lone surrogate,
+    or what `errors` (as in `bytes.decode`) makes of it. ValueError for invalid JSON."""
     text = line.decode("utf-8", errors)
     try:
         return _DECODER.decode(text)
@@ -38,7 +39,7 @@ def row_of(line: bytes, errors: str = "surrogateescape") -> Any:
 
 
 def _flat(text: str) -> dict[str, Any]:
-    """The same of an object in which lists and objects are nested deeper than a parser goes: these are left empty."""
+    """The same for an object that is nested deeper than the parser allows: inner lists and objects are left empty."""
     row: dict[str, Any] = {}
     at = _expect(text, 0, "{")
     while True:
@@ -61,13 +62,13 @@ def _flat(text: str) -> dict[str, Any]:
 
 
 def _space(text: str, at: int) -> int:
-    """The place of the next character that is no space."""
+    """The offset of the next character that is not white space."""
     found = SPACE.match(text, at)
     return found.end() if found else at
 
 
 def _expect(text: str, at: int, mark: str) -> int:
-    """The place after a mark. ValueError where another character comes."""
+    """The offset after a mark. ValueError for any other character."""
     at = _space(text, at)
     if text[at : at + 1] != mark:
         raise ValueError(f"Expecting {mark!r}")
@@ -75,7 +76,7 @@ def _expect(text: str, at: int, mark: str) -> int:
 
 
 def _behind(text: str, at: int) -> int:
-    """The place after the list or object that begins at a place. ValueError where brackets do not fit."""
+    """The offset after the list or object that begins at an offset. ValueError for unbalanced brackets."""
     open_ones: list[str] = []
     for found in STRING_OR_BRACKET.finditer(text, at):
         mark = found[0]

@@ -1,7 +1,7 @@
-"""Of which kind an input is: by its name, and where that leaves it open by its first line.
+"""The kind of an input, by its name and, where that is ambiguous, by its first line.
 
-`.json` may be anything, and is read as JSON Lines where its first line is an object. A file of another name in a folder
-is left out, which must not happen to documents unnoticed: so its first bytes are looked at.
+`.json` may be anything; it is read as JSON Lines where its first line is an object. A file with an unknown extension
+in a directory is left out, which must not happen to documents unnoticed: so its first bytes are examined.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ KIND_OF = {
     ".ipc": "arrow",
 }
 PROSE = (".md", ".markdown", ".rst", ".adoc", ".org", ".tex")
-"""Names of documents in folders which commands read that look at texts; a corpus is made of KIND_OF alone."""
+"""Extensions of text documents that commands such as `count` also read in directories; a corpus is made of KIND_OF
+alone."""
 JSON = ".json"
-"""The name that does not say whether a line is a document."""
+"""The extension that does not tell whether a line is a document."""
 TABLES = ("parquet", "arrow")
 TEXTS = ("txt", "lines", "separated")
 READ_AS = (*TEXTS, "jsonl", *TABLES)
-"""What an input may be read as."""
+"""The kinds that an input can be read as."""
 UNKNOWN_PACKINGS = (".br", ".snappy", ".sz", ".lzo", ".zip", ".7z", ".rar", ".tar", ".lz", ".lzma", ".z", ".tgz")
 MAGIC = (
     (b"\x1f\x8b", "gz"),
@@ -46,7 +47,7 @@ MAGIC = (
     (b"\xfd7zXZ\0", "xz"),
     (b"\x04\x22M\x18", "lz4"),
 )
-"""How packed files begin."""
+"""Magic bytes of compressed files."""
 TABLE_MAGIC = ((b"PAR1", "a Parquet file"), (b"ARROW1\0\0", "an Arrow file"))
 MARK = b"\xef\xbb\xbf"
 UNPACK_AT_ONCE = 1 << 16
@@ -54,14 +55,14 @@ Open = Callable[[], IO[bytes]]
 
 
 def suffixes_of(path: str) -> tuple[str, str]:
-    """(the suffix that tells the kind, how the file is packed)."""
+    """(the extension of the kind, the compression)."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     packing = PACKINGS[suffixes.pop()] if suffixes and suffixes[-1] in PACKINGS else ""
     return suffixes[-1] if suffixes else "", packing
 
 
 def start_of(opened: Open, packing: str, path: str) -> bytes:
-    """The first bytes of an input, unpacked as far as they can be."""
+    """The first bytes of an input, decompressed as far as possible."""
     with opened() as file:
         packed = io.BytesIO(file.read(SNIFFED_BYTES)) if packing else file
         read, found = open_unpacked(packed, packing, path), b""
@@ -108,7 +109,7 @@ NOT_LINES = {
 REMEDIES = {
     "array": "a document a line (jq -c '.[]' makes JSON Lines)",
     "object": "a document a line (jq -c . makes JSON Lines)",
-    "": "a document a line, or --input-format, which says what it is",
+    "": "a document a line, or --input-format",
 }
 
 
@@ -120,7 +121,7 @@ def check_json(path: str, start: bytes, options: Options) -> None:
 
 
 def documents_in(path: str, opened: Open, options: Options) -> str:
-    """What documents a file that would be left out looks like it holds; nothing where it holds none."""
+    """The kind of documents that a file to be left out seems to hold; empty if none."""
     suffix, packing = suffixes_of(path)
     name = Path(path)
     if name.suffix.lower() in UNKNOWN_PACKINGS and Path(name.stem).suffix.lower() in KIND_OF:

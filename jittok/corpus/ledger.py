@@ -1,6 +1,6 @@
-"""The append-only record of what is done: a line a fact, each with its checksum.
+"""The ledger: the append-only record of what is done, one fact a line, each with its checksum.
 
-A line that is not whole ends the ledger; it and whatever follows are cut off when the ledger is opened again.
+An incomplete line ends the ledger; it and all lines after it are cut off when the ledger is opened again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ Fact = dict[str, Any]
 
 
 class Ledger:
-    """Facts on disk. `facts` is what was there when it was opened, oldest first; `add` appends to the file alone."""
+    """The facts on disk. `facts` holds those that were there when it was opened, oldest first; `add` only appends to
+    the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,14 +45,14 @@ class Ledger:
                 yield fact
 
     def add(self, fact: Fact, sync: bool = False) -> None:
-        """One more line. With `sync` it and all before it survive a loss of power when this returns."""
+        """Append a line. With `sync`, it and all lines before it survive a loss of power when this returns."""
         text = json.dumps(fact, separators=(",", ":"))
         disk.append(self._descriptor, f"{disk.crc_of_text(text)} {text}\n".encode("ascii"))
         if sync:
             os.fsync(self._descriptor)
 
     def hold(self) -> bool:
-        """Keep others from holding the file until it is closed; whether no one else does. True where no system can."""
+        """Lock the file until it is closed; whether no other process holds the lock. True on systems without locks."""
         if fcntl is None:
             return True
         try:
@@ -63,19 +64,19 @@ class Ledger:
         return True
 
     def cut(self, count: int) -> None:
-        """Forget all but the first `count` of the facts that were there when the ledger was opened."""
+        """Drop all but the first `count` of the facts that were there when the ledger was opened."""
         os.ftruncate(self._descriptor, self._places[count])
         del self.facts[count:], self._places[count + 1 :]
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 def _parsed(line: bytes) -> Fact | None:
-    """The fact of a whole line, None for anything else."""
+    """The fact of a complete line, None for anything else."""
     try:
         checksum, text = line.decode("ascii").split(" ", 1)
         if not text.endswith("\n") or disk.crc_of_text(text[:-1]) != checksum:

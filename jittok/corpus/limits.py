@@ -1,4 +1,4 @@
-"""The most bytes that one document may have: checked while it is read, before it fills the memory."""
+"""The size limit of a document, checked while it is read, before it fills the memory."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ OPTION = "--max-document-bytes"
 
 
 class TooLong(CorpusError):
-    """A document that is longer than one may be: it stops a run, whatever `on_error` says."""
+    """A document above the limit: it stops a run, whatever `on_error` is."""
 
 
 class Limit:
-    """The documents of one input: how long they may be, and how many of them have been read (for what is said)."""
+    """The size limit for the documents of one input; it also counts them, for messages."""
 
     def __init__(self, path: str, most: int, thing: str = "") -> None:
-        """`thing`: what documents are counted as: "line", "row", "document", nothing where a file is one."""
+        """`thing`: the unit that messages count: "line", "row" or "document"; empty where a file is one document."""
         self.path, self.most, self.thing = path, most, thing
         self.before = 0
 
     def check(self, size: int, after: Callable[[], int] = int) -> None:
-        """CorpusError for a document of so many bytes, if they are too many. after(): how many documents are between
-        those counted and this one."""
+        """CorpusError if a document of this size is too long. `behind()`: number of documents between those counted
+        and this one."""
         if size > self.most:
             where = f"{self.path}, {self.thing} {self.before + after() + 1}" if self.thing else self.path
             raise TooLong(where, InWords(f"a document of {size} bytes or more"), f"up to {self.most} bytes ({OPTION})")
 
     def lines(self, block: bytes, count: bool = True) -> bytes:
-        """The same lines, checked, and counted."""
+        """Check and count the lines of a block, and return it."""
         if len(block) > self.most:
             sizes = [len(line) for line in block.split(b"\n")]
             for number, size in enumerate(sizes):
@@ -49,7 +49,7 @@ class Limit:
             self.before += 1
 
     def rows(self, array: Any, first: int) -> None:
-        """Check the rows of an Arrow array, whose first is number `first` of all, from 0 on."""
+        """Check the rows of an Arrow array; the first of them is row `first` of the input, counted from 0."""
         if array.nbytes <= self.most:
             return
         import pyarrow.compute as pc
@@ -60,12 +60,12 @@ class Limit:
 
 
 def newlines(block: bytes) -> int:
-    """How many there are."""
+    """The number of line feeds."""
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
 
 
 def newlines_before(file: IO[bytes], position: int) -> int:
-    """How many are before a place in a file."""
+    """The number of line feeds before an offset in a file."""
     file.seek(0)
     found = 0
     while position > 0 and (piece := file.read(min(position, 1 << 20))):

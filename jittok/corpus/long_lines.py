@@ -1,9 +1,9 @@
-"""The text in a long line of JSON Lines, without parsing the line as a whole: a parser would hold a copy of it, and a
-`str` of up to four bytes a character.
+"""Extracts the text of a long line of JSON Lines without parsing the whole line: a parser would hold a copy of it,
+and a `str` of up to four bytes a character.
 
-The long strings of the line are replaced by marks. What is left is short and goes to the parser, which decides about
-names, nesting and duplicate keys. Then the parser decodes the string whose mark the field holds, a part at a time; the
-other long strings are decoded too, as an error in them is an error of the line.
+Long strings are replaced by placeholders. The short rest of the line goes to the parser, which resolves names,
+nesting and duplicate keys. If the field holds a placeholder, its string is decoded by the parser in parts. The other
+long strings are decoded too, as an error in them is an error of the line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 LONG = 4 << 20
-"""Bytes of a line that is read in this way."""
+"""Lines from this size on are read in this way."""
 PART = 1 << 20
 """Bytes of a string that are decoded at once."""
 SHORT = 1 << 12
@@ -38,9 +38,9 @@ class String(NamedTuple):
 
 
 def text_of(block: bytes, start: int, stop: int, name: str, loads: Loads) -> str | bytes | None:
-    """The text of a field of the line [start, stop): UTF-8, or a `str` where it is short. None where the line is to be
-    parsed as a whole: it has no such text, or many strings. ValueError and KeyError as of `loads`, TypeError where the
-    line is no object."""
+    """The text of a field of the line [start, stop): UTF-8, or a `str` if it is short. None if the whole line must
+    be parsed: it has no such text, or many strings. Raises ValueError and KeyError as `loads` does, and TypeError if
+    the line is not an object."""
     if len(name) >= SHORT // ESCAPE:
         return None
     long = _long_strings(block, start, stop)
@@ -95,8 +95,8 @@ def _long_strings(block: bytes, start: int, stop: int) -> list[String] | None:
 
 
 def _next_cut(block: bytes, at: int, stop: int) -> tuple[int, bool] | None:
-    """Where the part of a string that begins at an offset ends, and whether the string ends there. None where the line
-    ends before the string. No part ends inside a character, an escape or a pair of escaped surrogates."""
+    """The end of the part that begins at an offset, and whether the string ends there. None if the line ends before
+    the string does. No part ends inside a character, an escape or a pair of escaped surrogates."""
     part = block[at : min(at + PART, stop)]
     # backslashes escape from left to right, so pairs of them go first; the length stays the same
     plain = part.replace(rb"\\", b"..").replace(rb"\"", b"..")

@@ -1,4 +1,4 @@
-"""`manifest.json`: what a finished corpus directory is made of and holds. It is written last, at one instant."""
+"""`manifest.json`: the description of a finished corpus directory. It is written last, atomically."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from jittok.errors import CorpusError, InWords
 
 NAME = "manifest.json"
 WORK = ".jittok"
-"""The folder of a corpus that is not finished."""
+"""The folder of an unfinished corpus."""
 VERSION = 2
 WITHOUT_DIGEST = 1
-"""The version of manifests that say nothing of themselves."""
+"""The version of manifests without a version number."""
 DIGEST = "manifest_sha256"
 Manifest = dict[str, Any]
 
 
 def make_manifest(state: State) -> Manifest:
-    """The manifest of a run that has come to its end. Nothing in it tells when or how often it was taken up."""
+    """The manifest of a completed run. It does not depend on when or how often the run was resumed."""
     plan = state.plan
     inputs = []
     for i, row in enumerate(plan["inputs"]):
@@ -60,7 +60,7 @@ def make_manifest(state: State) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write it, one line for each input, shard, file and range so that people and `diff` can read it."""
+    """Write it with one line for each input, shard, file and range, so that people and `diff` can read it."""
     disk.write_new(folder / NAME, _text({**manifest, DIGEST: _digest(manifest)}))
 
 
@@ -85,27 +85,25 @@ def _lines(value: Any, depth: int = 0) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a finished directory, which is byte for byte what was written.
+    """The manifest of a finished directory, unchanged since it was written.
 
-    Raises CorpusError where there is none, one of a later kind, or one that somebody has changed.
+    Raises CorpusError if there is none, or if it is of a later version or was changed.
     """
     path = folder / NAME
     try:
         if path.exists() and not path.is_file():
-            raise CorpusError(str(path), InWords("something that is no file"), "the manifest of a finished corpus")
+            raise CorpusError(str(path), InWords("something other than a file"), "the manifest of a finished corpus")
         content = path.read_bytes()
     except FileNotFoundError:
         if (folder / WORK).is_dir():
-            expected = (
-                "a finished one: run the same jittok corpus command again, which goes on where it was interrupted"
-            )
-            raise CorpusError(str(folder), InWords("a corpus that is not finished"), expected) from None
+            expected = "a finished one: run the same jittok corpus command again to resume it"
+            raise CorpusError(str(folder), InWords("an unfinished corpus"), expected) from None
         raise CorpusError(str(path), InWords("no such file"), "the manifest of a finished corpus") from None
     return parsed(content, path)
 
 
 def parsed(content: bytes, path: Path) -> Manifest:
-    """The manifest that these bytes are; `path` is for errors. CorpusError unless each of them is what was written."""
+    """Parse a manifest; `path` is for errors. CorpusError unless all of it is as it was written."""
     try:
         manifest: Manifest = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -116,13 +114,15 @@ def parsed(content: bytes, path: Path) -> Manifest:
     digest = manifest.pop(DIGEST, None)
     right = {**manifest, DIGEST: _digest(manifest)} if version == VERSION else manifest
     if _text(right) != content or (digest is None) != (version == WITHOUT_DIGEST):
-        raise CorpusError(str(path), InWords("other bytes"), "those that were written: it was changed since")
+        raise CorpusError(
+            str(path), InWords("other bytes"), "the manifest as it was written: it has been changed since"
+        )
     _check_shape(manifest, path)
     return manifest
 
 
 def _check_shape(manifest: Manifest, path: Path) -> None:
-    """CorpusError unless names are names and numbers are numbers, whoever wrote them."""
+    """CorpusError unless names are valid and numbers are consistent, as other programs may have written them."""
     try:
         numbers = [manifest[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")]
         for shard in manifest["shards"]:
@@ -145,17 +145,17 @@ def _check_shape(manifest: Manifest, path: Path) -> None:
             str(path), InWords(f"{type(error).__name__}: {error}"), "a manifest that jittok wrote"
         ) from None
     if not right:
-        raise CorpusError(str(path), InWords("numbers that contradict each other"), "a manifest that jittok wrote")
+        raise CorpusError(str(path), InWords("inconsistent numbers"), "a manifest that jittok wrote")
 
 
 def _is_input(row: dict[str, Any]) -> bool:
-    """Whether an input of a manifest is one that can be read."""
+    """Whether an input of a manifest can be read."""
     packings = ("", *PACKINGS.values())
     return isinstance(row["path"], str) and row["kind"] in READ_AS and row["packing"] in packings
 
 
 def _are_words(manifest: Manifest) -> bool:
-    """Whether names and options of a manifest are of the types that they were written with. KeyError, TypeError."""
+    """Check the types of names and options of a manifest. KeyError, TypeError."""
     vocab, options = manifest["vocab"], manifest["options"]
     texts = [manifest["jittok"], vocab["fingerprint"], *options["formats"], options["dtype"]]
     texts += [text for text in (vocab["name"], vocab.get("llama_cpp")) if text is not None]

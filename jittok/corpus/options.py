@@ -1,4 +1,5 @@
-"""What decides the bytes of a corpus directory, and nothing else: threads, engine and progress are not here."""
+"""The options that determine the bytes of a corpus directory. Threads, engine and progress do not, so they are not
+here."""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ SHARD_BYTES = 1 << 30
 MAX_DOCUMENT_BYTES = 1 << 30
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MOST_BYTES = 1 << 62
-"""More than any file has. Sums with a number below this fit 64 bits."""
+"""Larger than any file. Sums with a number below this fit in 64 bits."""
 ON_ERROR = ("fail", "skip", "replace")
 KINDS = ("txt", "jsonl", "parquet", "arrow")
 CUTS, FIRST_CUTS = 2, 1
-"""How inputs are cut into ranges (see `ranges`): today, and in corpora that do not say it."""
+"""Versions of the rule that cuts inputs into ranges (see `ranges`): the current one, and that of corpora that do not
+record it."""
 DTYPES = ("auto", "uint16", "int32", "uint32")
 
 
@@ -53,7 +55,7 @@ class Options:
         if self.kind is not None:
             _one_of("--input-format", self.kind, KINDS)
         if self.lines and self.separator is not None:
-            raise CorpusError("--separator", self.separator, "no separator beside --lines")
+            raise CorpusError("--separator", self.separator, "--lines or --separator, not both")
         if self.separator == "":
             raise CorpusError("--separator", "", "a text of one character or more")
         if not FIRST_CUTS <= self.cuts <= CUTS:
@@ -95,7 +97,7 @@ def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:
 
 
 def parse_bytes(text: str, where: str) -> int:
-    """A number of bytes with K, M, G or T after it (powers of 1024). CorpusError, which names `where`."""
+    """A number of bytes with an optional suffix K, M, G or T (powers of 1024). The CorpusError names `where`."""
     number, unit = text.strip().upper().removesuffix("B").removesuffix("I"), ""
     if number[-1:] in UNITS and number[-1:]:
         number, unit = number[:-1], number[-1]

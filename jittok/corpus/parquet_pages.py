@@ -1,8 +1,8 @@
-"""How large the pages of a Parquet column are unpacked, by their heads: asked before a page is unpacked.
+"""Unpacked sizes of the pages of a Parquet column, read from their headers before a page is decompressed.
 
-A page is unpacked whole, whatever is read of it, and a file of some kilobytes may hold one of two gigabytes. pyarrow
-tells the size of all pages of a column together, as the file says it, but not that of one. So the heads are read here:
-Thrift's compact protocol, of which all is skipped but the two sizes.
+A page is decompressed as a whole, and a file of a few kilobytes may hold a page of two gigabytes. pyarrow exposes
+the total size of a column as the file states it, but not the size of a page. So this module parses the page headers:
+Thrift's compact protocol, of which all but the two sizes is skipped.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from jittok.corpus.limits import OPTION
 from jittok.errors import CorpusError, InWords
 
 LARGE_PAGE = 256 << 20
-"""Bytes that a page may have unpacked, however short documents have to be: writers put many of them in one page."""
+"""Unpacked size that a page may always have, however short documents must be: writers put many documents in one
+page."""
 HEAD, LONGEST_HEAD = 1 << 10, 16 << 20
-"""Bytes that are read of a head at first, and at most."""
+"""Bytes of a header that are read at first, and at most."""
 _UNPACKED, _PACKED = 2, 3
-"""Fields of a head: the sizes of its page unpacked, and as it is in the file."""
+"""Fields of a header: the size of its page, uncompressed and compressed."""
 _STOP, _TRUE, _FALSE, _BYTE, _INT16, _INT32, _INT64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 _DEEPEST = 16
 
@@ -38,7 +39,7 @@ def check_pages(file: Any, column: Any, most: int, where: str, believe: bool = F
 
 
 def page_sizes(file: Any, column: Any, where: str) -> Iterator[int]:
-    """Bytes of each page of a column, unpacked. CorpusError for what is no head of a page."""
+    """Unpacked size of each page of a column. CorpusError for an invalid page header."""
     starts = [column.data_page_offset]
     if column.has_dictionary_page and column.dictionary_page_offset:
         starts.append(column.dictionary_page_offset)
@@ -51,7 +52,7 @@ def page_sizes(file: Any, column: Any, where: str) -> Iterator[int]:
 
 
 def _head(file: Any, at: int, stop: int, where: str) -> tuple[dict[int, int], int]:
-    """The numbers of the head that begins at `at`, by field, and the offset after it."""
+    """The numbers of the header at an offset, by field, and the offset after it."""
     capacity = HEAD
     while True:
         file.seek(at)
@@ -66,11 +67,11 @@ def _head(file: Any, at: int, stop: int, where: str) -> tuple[dict[int, int], in
         if min(fields.get(_UNPACKED, -1), fields.get(_PACKED, -1)) < 0:
             break
         return fields, at + after
-    raise CorpusError(where, InWords(f"no head of a page at byte {at}"), "a whole Parquet file")
+    raise CorpusError(where, InWords(f"no page header at byte {at}"), "a whole Parquet file")
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and the offset after it."""
+    """A varint, and the offset after it."""
     number = shift = 0
     while True:
         byte = raw[at]
@@ -83,7 +84,7 @@ def _number(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _struct(raw: bytes, at: int, depth: int) -> tuple[dict[int, int], int]:
-    """The whole numbers among the fields of a struct, and the offset after it. IndexError where it does not end."""
+    """The integer fields of a struct, and the offset after it. IndexError if it is truncated."""
     found, field = dict[int, int](), 0
     while raw[at] != _STOP:
         kind, step = raw[at] & 15, raw[at] >> 4
@@ -105,7 +106,7 @@ def _signed(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _behind(raw: bytes, at: int, kind: int, depth: int) -> int:
-    """The place after a value. In a list, a truth value is a byte."""
+    """The offset after a value. In a list, a boolean is a byte."""
     if kind in (_TRUE, _FALSE, _BYTE):
         return at + 1
     if kind == _DOUBLE:

@@ -1,4 +1,4 @@
-"""Where the inputs and the vocabulary of a corpus are, as seen from its folder: so it is verified from anywhere."""
+"""Paths of the inputs and the vocabulary relative to the corpus, so that it can be verified from any directory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 INPUTS_FROM = "inputs_from"
-"""Of a manifest: the folder from which relative names of inputs lead, as seen from the corpus."""
+"""Key of the manifest: the directory that relative input names start from, relative to the corpus."""
 VOCAB_FILE = "file"
-"""Of its vocabulary: the file, as seen from the corpus; none for a bundled one."""
+"""Key of its vocabulary: the file, relative to the corpus; absent for a bundled one."""
 
 
 class Places:
-    """Paths as seen from a folder that is to be written; without one nothing is told."""
+    """Paths relative to a directory that is to be written; empty without one."""
 
     def __init__(self, out: Path | None) -> None:
         self._out = out
@@ -54,7 +54,7 @@ def found_again(path: str, manifest: Mapping[str, Any], folder: Path) -> str:
 
 
 def tokenizer_of(vocab: Mapping[str, Any], folder: Path) -> Tokenizer:
-    """The tokenizer that a manifest names. CorpusError where it is not there, or is another one now."""
+    """The tokenizer that a manifest names. CorpusError if its file is missing or has changed."""
     from jittok.loading import bundled, load
     from jittok.vocab.bundled import bundled_names
 

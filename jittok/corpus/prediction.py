@@ -1,4 +1,4 @@
-"""What a run will write, from a sample of its input: for `--dry-run` and for the look at the disk before a run."""
+"""Predicts what a run will write, from a sample of its input: for `--dry-run`, and for the disk check before a run."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from jittok.tokenizer.other_files import KERNELS
 EXACT_BYTES = 4 << 20
 """Inputs of up to this many bytes on disk are read whole."""
 SLOW_EXACT_BYTES = 256 << 10
-"""The same where plain Python encodes, some hundred times slower."""
+"""The same limit where plain Python encodes, about a hundred times slower."""
 MOST_SECONDS = 10.0
-"""Of probing: then no further probe begins, so that a slow vocabulary costs no more than this and one probe."""
+"""Seconds of probing, after which no further probe begins: a slow vocabulary costs no more than this and one probe."""
 PROBES, PROBE_BYTES = 32, 128 << 10
 QUICK_PROBES = 8
 LONG_DOCUMENT_RATIO = 2
-"""An interval whose last document goes on beyond so many times its size is judged by its own bytes alone."""
+"""An interval whose last document extends beyond this many times its size is estimated from its own bytes alone."""
 START_BYTES, LONGEST_START, BYTES_PER_READ = 1 << 20, 64 << 20, 64 << 10
 IDS32_WIDTH = 4
 NORMAL_95 = 1.96
@@ -73,7 +73,7 @@ def predict(
     """
     sources = encoder.sources
     if any(source.size is None for source in sources):
-        raise CorpusError(STDIN, InWords("standard input"), "input that can be read twice, for a prediction")
+        raise CorpusError(STDIN, InWords("standard input"), "files, as a prediction reads its input twice")
     total = sum(source.size or 0 for source in sources)
     encoder.tok._wait_for_kernels()
     encoder.tok.encode_batch(["warm"])  # loading or compiling kernels is not what a sample should measure
@@ -292,7 +292,7 @@ def _unpacked_start(source: Source) -> tuple[bytes, float]:
 
 
 def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], state: State) -> None:
-    """CorpusError when the disk of `out` has not the room that the rest of a run is expected to need."""
+    """CorpusError if the disk of `out` has less free space than the rest of the run is expected to need."""
     if any(source.size is None for source in encoder.sources):
         return
     expected = predict(encoder, formats, probes=QUICK_PROBES, spare=state.read)

@@ -1,4 +1,4 @@
-"""How far a run has come, as one line."""
+"""Progress of a run, as one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EVERY = 0.2
 """Seconds between two lines."""
 SECONDS_BEFORE_FIRST = 1.0
-"""Seconds before the first: what is done by then needs no line."""
+"""Seconds before the first line: a shorter run needs none."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Progress:
 
     @classmethod
     def of(cls, state: State, total: int | None, before: tuple[int, int, int], seconds: float) -> Progress:
-        """From a state; `before`: bytes read, bytes of text and tokens when this run took it up."""
+        """From a state; `before`: bytes read, bytes of text and tokens when this run resumed."""
         seconds = max(seconds, 1e-9)
         speed = (state.read - before[0]) / seconds
         left = (total - state.read) / speed if total is not None and speed > 0 else None
@@ -72,7 +72,7 @@ def clock(seconds: float) -> str:
 
 
 def _columns(stream: TextIO) -> int:
-    """Of the terminal that a stream goes to; standard output may go elsewhere."""
+    """Columns of the terminal that a stream writes to; standard output may go elsewhere."""
     with suppress(OSError, ValueError, AttributeError):
         if found := os.get_terminal_size(stream.fileno()).columns:
             return found
@@ -88,7 +88,7 @@ class ProgressLine:
         self._last, self._width = time.monotonic() + SECONDS_BEFORE_FIRST - EVERY, 0
 
     def __call__(self, progress: Progress) -> None:
-        """Draw it, a few times a second."""
+        """Redraw the line, a few times a second."""
         now = time.monotonic()
         if self._shown and now - self._last >= EVERY:
             line = progress.line(_columns(self._stream) - 1)  # the last column may wrap
@@ -96,7 +96,7 @@ class ProgressLine:
             self._last, self._width = now, len(line)
 
     def close(self) -> None:
-        """Wipe the line."""
+        """Clear the line."""
         if self._width:
             self._write("\r" + " " * self._width + "\r")
             self._width = 0

@@ -1,4 +1,4 @@
-"""A range from bytes to ids: the one function that threads, Ray's workers, `verify` and `--dry-run` all run."""
+"""Encodes a range, from bytes to ids: the one function that threads, Ray workers, `verify` and `--dry-run` all run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 STEP = 16 << 20
-"""Bytes of text that are encoded before the next look whether that is still wanted: some 0.1 s. Ranges of the usual
-size are one step, as the ids of several are copied once more.
-"""
+"""Bytes of text that are encoded between two checks for cancellation: about 0.1 s. Ranges of the usual size are one
+step, as the ids of several are copied once more."""
 
 
 NO_DOCUMENTS = Documents(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -35,7 +34,7 @@ Row = tuple[NDArray[np.int32], NDArray[np.int64]]
 
 @dataclass
 class Encoded:
-    """A range as ids, and the account of its lines."""
+    """The ids of a range, and the record of its lines."""
 
     key: Key
     last: int  # last source it has anything of
@@ -53,12 +52,12 @@ class Encoded:
     lost: int = 0  # of the bad, those without any text, such as all where --field is wrong
 
     def to_bytes(self) -> bytes:
-        """As one value of a Ray block. Read by our own processes only."""
+        """Serialized as one value of a Ray block. Only our own processes read it."""
         return pickle.dumps(self, protocol=5)
 
 
 class RangeEncoder:
-    """A tokenizer with the options of a corpus. Safe to share between threads, pickles with its tokenizer."""
+    """A tokenizer with the options of a corpus. Thread-safe; pickled together with its tokenizer."""
 
     def __init__(self, tok: Tokenizer, sources: Sequence[Source], options: Options) -> None:
         self.tok, self.sources, self.options = tok, sources, options
@@ -85,8 +84,8 @@ class RangeEncoder:
         return token
 
     def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
-        """Read and encode one range on this thread; its payload is gone afterwards. CancelledError when it is stopped
-        between two steps."""
+        """Read and encode one range on this thread, and release its payload. CancelledError if it is stopped between
+        two steps."""
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
         raw.payload = None  # a long text is there once, and not any more where ids are copied
         texts, rows = self._rows(texts, stop)
@@ -104,7 +103,7 @@ class RangeEncoder:
     def encode(
         self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED
     ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
-        """The documents that are kept, int32 ids of all, and how many each has, int64[n]."""
+        """The documents that are kept, the ids of all (int32), and the number of ids of each, int64[n]."""
         texts, rows = self._rows(texts, stop)
         return texts, *_together(rows)
 
@@ -117,7 +116,8 @@ class RangeEncoder:
         return texts, [(row.ids, row.lengths) for row in rows]
 
     def _one_by_one(self, texts: RangeTexts, stop: Cancellation) -> tuple[RangeTexts, list[Row]]:
-        """What a vocabulary has no tokens for is an error of the document, as undecodable bytes are."""
+        """Encode documents one by one: text that the vocabulary has no tokens for is an error of its document, like
+        invalid UTF-8."""
         data, starts, stops, *_ = texts.docs
         parts: list[Any] = []
         kept = np.ones(starts.size, np.bool_)
@@ -144,7 +144,7 @@ def _together(rows: list[Row]) -> Row:
 
 
 def _steps(docs: Documents, stop: Cancellation) -> Iterator[Documents]:
-    """The documents in parts of about STEP bytes, with a look at `stop` before each; at least one part."""
+    """The documents in parts of about STEP bytes, with a check for cancellation before each; at least one part."""
     stop.check()
     ends = np.cumsum(docs.stops - docs.starts)
     if not ends.size or ends[-1] <= STEP:

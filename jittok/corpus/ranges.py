@@ -1,9 +1,10 @@
-"""Where the input is cut: by places in the input alone, never by threads, machines or time.
+"""Cuts inputs into units and ranges: by offsets in the input alone, never by threads, machines or time.
 
-A unit is a piece of input that can be found without reading what is before it: an interval of a plain file of lines,
-row groups of a Parquet file, a whole file otherwise, small files one after the other. A range is the work of one thread
-at a time: of a unit, the documents that begin in bytes [k * range_bytes, (k + 1) * range_bytes) of its text. A document
-belongs where it begins, however long. Of small files a range has those that come until it has so many bytes.
+A unit is a part of the input that can be found without reading what precedes it: an interval of an uncompressed file
+of lines, row groups of a Parquet file, several small files, or else a whole file. A range is what one thread encodes
+at a time: the documents that begin in bytes [k * range_bytes, (k + 1) * range_bytes) of the text of a unit. A
+document belongs to the range in which it begins, however long it is. A range of small files takes documents until it
+has that many bytes.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from jittok.errors import CorpusError, InWords
 LINE_END_BYTES = 1 << 20
 """Bytes read at once to find the end of a line that leaves its interval."""
 GROUP_FILES = 4096
-"""Files of one document each that share a range, at most."""
+"""Most files of one document each that share a range."""
 
 
 class Key(NamedTuple):
-    """The place of a range; keys of later ranges are greater."""
+    """The position of a range; keys of later ranges compare greater."""
 
     source: int
     part: int
@@ -41,12 +42,12 @@ class Key(NamedTuple):
 
 
 GROUP = -1
-"""Unit.stop of files that are read one after the other."""
+"""Unit.stop of a group: files that are read one after the other."""
 
 
 class Unit(NamedTuple):
-    """A piece of input that can be read on its own: bytes [start, stop) of a source, row groups [start, stop) of a
-    Parquet file, all of a source (0, 0), or sources first .. last (stop is GROUP)."""
+    """A part of the input that can be read on its own: bytes [start, stop) of a source, row groups [start, stop) of
+    a Parquet file, a whole source (0, 0), or sources first .. last (stop is GROUP)."""
 
     source: int
     part: int
@@ -56,7 +57,7 @@ class Unit(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What a range of a group has of one file."""
+    """The part of one file in a range of a group."""
 
     source: int
     kind: str
@@ -66,7 +67,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class RawRange:
-    """The bytes or rows of one range, not looked at yet."""
+    """The bytes or rows of one range, unchecked."""
 
     key: Key
     last: int  # last source it has anything of
@@ -81,7 +82,7 @@ class RawRange:
 
 
 def units(sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[Unit]:
-    """All units in order, from source `first` on. Footers of large Parquet files are read on the way."""
+    """All units in order, from source `first` on. Reads the footers of large Parquet files on the way."""
     step, i = options.range_bytes, 0
     while i < len(sources):
         source = sources[i]
@@ -117,14 +118,14 @@ def _row_groups(i: int, source: Source, options: Options) -> Iterator[Unit]:
 
 
 def _joins(source: Source, options: Options) -> bool:
-    """Whether a file is read together with its neighbors: one document, or less than a range."""
+    """Whether a file is read together with its neighbors: it is one document, or smaller than a range."""
     if source.size is None:
         return False
     return source.kind == "txt" or (options.cuts > FIRST_CUTS and source.size < options.range_bytes)
 
 
 def _group_end(sources: Sequence[Source], first: int, options: Options) -> int:
-    """The last source of a group: files are gathered until they have the bytes of a range on disk."""
+    """The last source of a group: files are grouped until they have the bytes of a range on disk."""
     last, size, step = first, sources[first].size or 0, options.range_bytes
     while size < step and last + 1 < len(sources) and last - first + 1 < GROUP_FILES:
         following = sources[last + 1]
@@ -135,10 +136,10 @@ def _group_end(sources: Sequence[Source], first: int, options: Options) -> int:
 
 
 def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[RawRange]:
-    """The ranges of one unit from number `first` on; ranges of which nothing can be read are left out.
+    """The ranges of one unit from number `first` on, without those of which nothing can be read.
 
-    Raises OSError, CorpusError (damaged files), ImportError; unless `on_error` is "fail", a damaged file ends in a
-    range that tells of it.
+    Raises OSError, CorpusError (damaged files), ImportError. Unless `on_error` is "fail", a damaged file ends in a
+    range that reports it.
     """
     if first > LOST_AT:
         return
@@ -165,7 +166,9 @@ def _read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: i
     elif source.kind == "parquet":
         if not unit.stop:  # its footer could not be read
             tables.row_groups(source)
-            raise Exchanged(source.path, InWords("another file than a moment ago"), "one that nobody writes to")
+            raise Exchanged(
+                source.path, InWords("a file that was replaced while it was read"), "a file that no one else writes to"
+            )
         yield from _numbered(unit, tables.parquet_rows(source, range(unit.start, unit.stop), options, first), source)
     elif source.kind == "arrow":
         yield from _numbered(unit, tables.arrow_rows(source, options, first), source)
@@ -190,7 +193,7 @@ def _numbered(unit: Unit, rows: Iterator[tuple[int, Any, float]], source: Source
 
 
 def _group(unit: Unit, sources: Sequence[Source], options: Options, first: int) -> Iterator[RawRange]:
-    """Ranges of files that are read one after the other. What is damaged is told in the range where it is met."""
+    """Ranges of files that are read one after the other. Damage is reported in the range where it is met."""
     step = options.range_bytes if options.cuts > FIRST_CUTS else MOST_BYTES
     found: list[Piece] = []
     bad: list[Lost] = []
@@ -222,7 +225,7 @@ def _group(unit: Unit, sources: Sequence[Source], options: Options, first: int) 
 
 
 def _payloads(source: Source, options: Options) -> Iterator[Any]:
-    """What a small file holds, or a file that is one document, in parts of a range."""
+    """The content of a small file, or of a file that is one document, in parts of a range."""
     if source.kind in TABLES:
         with source.open() as file:
             content = file.read()
@@ -242,7 +245,8 @@ def _payloads(source: Source, options: Options) -> Iterator[Any]:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[IO[bytes]]:
-    """The bytes of an input as they lie on disk; standard input stays open. CorpusError for packed data without any."""
+    """The bytes of an input as they are on disk; standard input stays open. CorpusError for an empty compressed
+    file."""
     if source.packing and source.size == 0:  # some readers take nothing at all for the end of the data
         raise CorpusError(source.path, InWords("an empty file"), f"whole .{source.packing} data")
     raw = source.open()
@@ -261,14 +265,14 @@ def _blocks(read: Read, source: Source, options: Options) -> Iterator[tuple[int,
 
 
 def bytes_of(payload: Any) -> int:
-    """Bytes of text in a range, nearly."""
+    """Approximate bytes of text in a range."""
     if isinstance(payload, list):
         return sum(map(len, payload))
     return len(payload) if isinstance(payload, bytes) else int(payload.nbytes)
 
 
 def _count(kind: str, payload: Any) -> int:
-    """Lines, rows or documents."""
+    """Number of lines, rows or documents."""
     if kind in ("lines", "jsonl"):
         return payload.count(b"\n") if payload else 0
     return 1 if isinstance(payload, bytes) else len(payload)
@@ -303,7 +307,7 @@ class _Tally:
 
 
 def _everything(read: Read, limit: Limit) -> bytes:
-    """All bytes, held once."""
+    """All bytes, held in memory once."""
     found = io.BytesIO()
     while piece := read(LINE_END_BYTES):
         found.write(piece)
@@ -312,7 +316,7 @@ def _everything(read: Read, limit: Limit) -> bytes:
 
 
 def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
-    """The lines that begin in [start, stop), whole. CorpusError for one that is too long."""
+    """The complete lines that begin in [start, stop). CorpusError for one that is too long."""
     before = max(start - 1, 0)
     file.seek(before)
     block = file.read(stop - before)
@@ -339,7 +343,8 @@ def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
 
 
 def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterator[RawRange]:
-    """Ranges of what can only be read from its start: packed files, standard input, texts with separators."""
+    """Ranges of inputs that can only be read from the start: compressed files, standard input, texts with
+    separators."""
     with _opened(source) as raw:
         read, done = open_unpacked(raw, source.packing, source.path), 0
         tally = _Tally(unit.source, read) if source.size is None else None  # a stream cannot tell its place
@@ -354,8 +359,8 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
 
 
 def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:
-    """(k, the lines that begin in bytes [k * step, (k + 1) * step)) for each k that has any. CorpusError for a line
-    that is too long, when so much of it has been read."""
+    """(k, the lines that begin in bytes [k * step, (k + 1) * step)) for each k that has any. CorpusError as soon as
+    a line exceeds the limit."""
     carry, at = b"", 0  # a line begins at `at`, where carry lies
     while True:
         k = at // step
@@ -398,8 +403,8 @@ def _copied(buffer: bytearray, start: int, stop: int) -> bytes:
 
 
 def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iterator[tuple[int, list[bytes]]]:
-    """(k, the documents that begin in bytes [k * step, (k + 1) * step)). Nothing after the last separator is none.
-    CorpusError for a document that is too long, when so much of it has been read."""
+    """(k, the documents that begin in bytes [k * step, (k + 1) * step)). An empty rest after the last separator is
+    not a document. CorpusError as soon as a document exceeds the limit."""
     buffer, at, ended = bytearray(), 0, False  # a document begins at `at`, where buffer lies
     while True:
         k = at // step

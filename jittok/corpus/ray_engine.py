@@ -1,7 +1,7 @@
-"""The ranges of a corpus encoded by Ray Data: an actor pool, one tokenizer a process. The driver writes, in order.
+"""Encodes the ranges of a corpus with Ray Data: an actor pool, one tokenizer a process. The driver writes, in order.
 
-Ray starts a killed worker again and repeats its unit; as ranges come back in order and are written by one process, the
-bytes are those of any other run.
+Ray restarts a killed worker and repeats its unit. As ranges return in order and one process writes them, the bytes
+are those of any other run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COLUMNS = (*Unit._fields, "first")
 
 
 class _Worker:
-    """Lives in an actor. What goes wrong with the input travels back as a result, so that it is told in its turn."""
+    """The encoder in an actor. Errors of the input travel back as results, so that they are reported in order."""
 
     def __init__(self, encoder: RangeEncoder) -> None:
         self.encoder = encoder
@@ -80,7 +80,7 @@ def encode_on_ray(encoder: RangeEncoder, state: State, workers: int | None = Non
 
 
 def _todo(encoder: RangeEncoder, state: State) -> list[dict[str, int]]:
-    """The units that are still to be done, as rows; `first` is the first range of the unit that is."""
+    """The remaining units, as rows; `first` is the first remaining range of the unit that is under way."""
     done, items = state.done, []
     for unit in units(encoder.sources, encoder.options, 0 if done is None else done.source):
         first = 0

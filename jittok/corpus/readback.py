@@ -1,4 +1,4 @@
-"""Reading a finished corpus directory: documents are read from its files when they are asked for."""
+"""Reads a finished corpus directory: documents are read from its files on demand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OPEN_BLOCKS = 16
 """Blocks that stay open: they cost their offsets, those of Parquet their ids too."""
 IDS_PER_READ = 1 << 20
-"""Ids that are read at once, or one document."""
+"""Ids that are read at once, unless a single document has more."""
 
 
 def open(  # noqa: A001  jittok.corpus.open is what one looks for
@@ -37,10 +37,10 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     *,
     format: str | None = None,  # noqa: A002
 ) -> Corpus:
-    """The documents of a finished corpus directory, from one of the formats it was written in.
+    """The documents of a finished corpus directory, from one of its formats.
 
-    `tok` is what `decode` uses; it must be the vocabulary the corpus was made with. Raises CorpusError otherwise, and
-    when the directory has no manifest or not this format.
+    `tok` is used by `decode`; it must be the vocabulary that the corpus was made with. Raises CorpusError otherwise,
+    and if the directory has no manifest or not this format.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
@@ -74,7 +74,7 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
 
 
 class Corpus:
-    """Documents in order. `len`, indexing (a read-only view of ids), slicing (a Corpus), iteration, `decode`."""
+    """The documents in order: `len`, indexing (a read-only view of ids), slicing (a Corpus), iteration, `decode`."""
 
     def __init__(self, manifest: Manifest, blocks: list[Lazy], tok: Tokenizer | None = None) -> None:
         self.manifest, self.tok = manifest, tok
@@ -155,8 +155,8 @@ class Corpus:
         return TokenArray.concat(parts) if parts else TokenArray(np.zeros(0, np.int32), [0])
 
     def decode(self, row: int, *, errors: str = "replace", unparse_special: bool = True, clean: bool = False) -> str:
-        """The text of one document as it was: special tokens are shown and no spaces are cleaned unless told otherwise.
-        TypeError without a tokenizer."""
+        """The text of one document: by default, special tokens are included and spaces are not cleaned up. TypeError
+        without a tokenizer."""
         if self.tok is None:
             raise TypeError("found a corpus without a tokenizer, expected jittok.corpus.open(folder, tok)")
         return self.tok.decode(self[row], errors=errors, unparse_special=unparse_special, clean=clean)

@@ -1,6 +1,7 @@
-"""The bytes or rows of a range become documents. What cannot be read is counted with its line, never silently dropped.
+"""Turns the bytes or rows of a range into documents. Unreadable ones are counted with their line, never silently
+dropped.
 
-The texts of a whole range are checked at once; only a range in which something is wrong is looked at line by line.
+The texts of a range are checked together; only a range with an error is examined line by line.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from jittok.inputs import Documents, documents
 BOM = codecs.BOM_UTF8
 CHECKED_AT_ONCE = 1 << 20
 PARSED_AT_ONCE = 1 << 8
-"""Lines of JSON between two looks whether they are still wanted."""
+"""Lines of JSON between two checks for cancellation."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 SHOWN = 60
-WIDE_TEXT = "text in UTF-16 or UTF-32 (a NUL at every second place)"
+WIDE_TEXT = "text in UTF-16 or UTF-32 (every second byte is NUL)"
 
 
 class Bad(NamedTuple):
@@ -70,10 +71,11 @@ def read_texts(
     kept: bool = False,
     stop: Cancellation = NEVER_CANCELLED,
 ) -> RangeTexts:
-    """The documents of a range, with `options.on_error` applied; "fail" leaves the failing to whoever gets `bad`.
+    """The documents of a range, with `options.on_error` applied; with "fail" the caller raises for the first of
+    `bad`.
 
-    `any_bytes`: a text need not be UTF-8, it is encoded as it is. `kept`: texts may stay where Python keeps them, of
-    any width (see `Documents`). CancelledError when it is stopped between two steps.
+    `any_bytes`: a text need not be valid UTF-8 and is encoded as it is. `kept`: texts may stay in Python's memory,
+    of any width (see `Documents`). CancelledError if it is stopped between two steps.
     """
     check = _taken if any_bytes else _checked
     if raw.pieces:
@@ -90,7 +92,7 @@ def read_texts(
 
 
 def _pieces(raw: RawRange, options: Options, check: Check, stop: Cancellation) -> RangeTexts:
-    """The documents of a range of files that are read together. Lines are those of the file."""
+    """The documents of a range of several files. Lines are those of the file."""
     found = []
     for kind, pieces in groupby(raw.payload, key=lambda piece: piece.kind):
         stop.check()
@@ -114,7 +116,7 @@ def _pieces(raw: RawRange, options: Options, check: Check, stop: Cancellation) -
 
 
 def _together(found: list[RangeTexts]) -> RangeTexts:
-    """The same documents as one, whose lines are not to be counted on."""
+    """Several results as one, whose lines do not continue those of the range before."""
     if len(found) == 1:
         found[0].seen = 0
         return found[0]
@@ -157,7 +159,8 @@ def _whole_files(raw: RawRange, options: Options, check: Check) -> RangeTexts:
 
 
 def _without_wide(texts: RangeTexts, numbers: Iterable[int], options: Options, check: Check) -> RangeTexts:
-    """The texts less those of these numbers, which look like UTF-16: errors, unless somebody said what they are."""
+    """The texts without those of these numbers, which look like UTF-16. They are errors, unless the user has given
+    the kind of input."""
     if check is _taken or options.kind is not None or options.on_error == "replace":
         return texts
     known = {bad.line for bad in texts.bad}
@@ -186,7 +189,7 @@ def _lines(raw: RawRange, options: Options, check: Check) -> RangeTexts:
 
 
 def _json() -> Any:
-    """orjson's loads, or one that takes and refuses the same (slower, and without another package)."""
+    """orjson's loads, or a slower function that accepts and rejects the same without another package."""
     try:
         import orjson
     except ImportError:
@@ -255,7 +258,7 @@ def _text_at(block: bytes, start: int, stop: int, name: str, loads: Loads) -> An
 
 
 def _json_line_by_line(block: bytes, source: int, options: Options, stop: Cancellation) -> RangeTexts:
-    """The same, with an account of what is wrong. With "replace" every line that is not blank gives a document."""
+    """The same, with a record of each error. With "replace" every line that is not blank becomes a document."""
     parts, numbers, bad, blank, number = [], [], [], 0, 0
     for number, (i, j) in enumerate(_line_offsets(block), 1):
         stop.check()
@@ -278,7 +281,7 @@ def _json_line_by_line(block: bytes, source: int, options: Options, stop: Cancel
 
 
 def _long_text(block: bytes, start: int, stop: int, name: str) -> Any:
-    """The text of a long line, None for a short one and for one in which anything is wrong."""
+    """The text of a long line, None for a short line and for any error."""
     if stop - start < LONG:
         return None
     try:
@@ -312,7 +315,7 @@ def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
 
 
 def _lenient_text(line: bytes, name: str) -> bytes | None:
-    """What can be read of a bad line, U+FFFD for what cannot; None when it has no such text."""
+    """The readable part of a bad line, with U+FFFD for the rest; None if it has no such text."""
     try:
         text = row_of(line, "replace")[name]
     except (ValueError, KeyError, TypeError):
@@ -376,7 +379,8 @@ def _checked(docs: Documents, source: int, options: Options, offset: int = 0) ->
 
 
 def _all_utf8(docs: Documents) -> bool:
-    """Whether every document is UTF-8 for sure: the bytes as a whole are, and no document begins inside a character."""
+    """Whether every document is certainly valid UTF-8: the whole buffer is, and no document begins inside a
+    character."""
     data, starts, stops, *_ = docs
     if not data.size or int(data.max()) < 0x80:
         return True

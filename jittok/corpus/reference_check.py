@@ -49,7 +49,7 @@ class ReferenceRangeEncoder(RangeEncoder):
 
     def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
         """Read and encode one range on this thread."""
-        encoded = super().__call__(replace(raw), stop)  # which may released what it has read
+        encoded = super().__call__(replace(raw), stop)  # which releases what it has read
         if raw.key not in self.keys:
             return encoded
         # read again: few ranges are asked for, and all others need not keep their texts

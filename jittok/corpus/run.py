@@ -63,7 +63,9 @@ def refuse_strange(out: Path) -> None:
     """CorpusError for a directory that holds something which no run has made."""
     strange = sorted(path.name for path in out.iterdir() if path.name not in (WORK, LOCK))
     if strange:
-        raise CorpusError(str(out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began")
+        raise CorpusError(
+            str(out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began to write"
+        )
 
 
 class CorpusRun:
@@ -116,7 +118,9 @@ class CorpusRun:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, MemoryError) as error:
             where, found = str(self.out / WORK / LEDGER), f"{type(error).__name__}: {error}"
-            raise CorpusError(where, InWords(found), f"lines that jittok wrote: remove {WORK} to begin anew") from error
+            raise CorpusError(
+                where, InWords(found), f"a ledger that jittok wrote: remove {WORK} to begin anew"
+            ) from error
         shards.sweep(self.work, {LEDGER})
         disk.sync(self.out)
         disk.sync(self.work)
@@ -229,7 +233,7 @@ class CorpusRun:
             raise CorpusError(
                 f"{self.sources[bad[0].source].path}, line {bad[0].line}",
                 InWords(bad[0].found),
-                f"{bad[0].expected} (--on-error skip and --on-error replace go on)",
+                f"{bad[0].expected} (to continue: --on-error skip or --on-error replace)",
             )
         rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.lines + np.int64(base), bad)
         with naming(self.out):

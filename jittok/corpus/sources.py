@@ -83,7 +83,7 @@ class Source:
 def _standard_input() -> Peeked:
     """Standard input, whose first bytes may be looked at; the same object for the same stream."""
     if sys.stdin is None:
-        raise CorpusError(STDIN, InWords("standard input that is closed"), "one that can be read")
+        raise CorpusError(STDIN, InWords("closed standard input"), "one that can be read")
     raw = sys.stdin.buffer
     known = _known_input.get("raw")
     if known is None or known[0] is not raw:
@@ -103,7 +103,7 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
     """
     sources = list(sources)
     if not files and any(source.path == STDIN for source in sources) and not _standard_input().start():
-        raise CorpusError(STDIN, InWords("nothing at all"), "documents: has the command before it failed?")
+        raise CorpusError(STDIN, InWords("nothing at all"), "documents (did the command before the pipe fail?)")
     if options.kind is not None:
         return
     for source in sources:
@@ -138,7 +138,9 @@ def look_at(path: str) -> tuple[int, str, int]:
     if is_url(path):
         size, stamp = facts_of(path)
         if size is None:
-            raise CorpusError(path, InWords("a URL that does not tell its size"), "one that does (download it first)")
+            raise CorpusError(
+                path, InWords("a URL whose server reports no size"), "a URL with a known size (or download it first)"
+            )
         return size, stamp, 0
     found = Path(path).stat()
     return found.st_size, _stamp(found), found.st_ino
@@ -177,8 +179,8 @@ def find_sources(
                 if named:
                     raise CorpusError(
                         path,
-                        InWords("a name that tells no kind"),
-                        f"{', '.join(KIND_OF)}, or --input-format, which says what it is",
+                        InWords("a file name without a known extension"),
+                        f"{', '.join(KIND_OF)}, or --input-format",
                     )
                 left_out.append(path)
                 if options.on_error != "skip" and (said := documents_in(path, partial(_open, path), options)):
@@ -199,7 +201,7 @@ def _refuse_lost(lost: list[tuple[str, str]]) -> None:
         path, said = lost[0]
         more = f" (and {len(lost) - 1:,} more such files)" if len(lost) > 1 else ""
         raise CorpusError(
-            path, InWords(f"what looks like {said}, under a name that tells no such kind{more}"),
+            path, InWords(f"what looks like {said}, under a name without a matching extension{more}"),
             f"one of {', '.join(KIND_OF)} (or name the files to read; --on-error skip leaves others out)",
         )  # fmt: skip
 
@@ -234,7 +236,7 @@ def _source(path: str, kind: str, packing: str, streams: bool, there: bool) -> S
         if streams and kind not in TABLES:
             return Source(path, None, "", kind, packing)
         raise CorpusError(
-            path, InWords("something that is no regular file"), "a file, a directory or a glob (- for a stream)"
+            path, InWords("something other than a regular file"), "a file, a directory or a glob (- for a stream)"
         )
     try:
         size, stamp, inode = look_at(path)

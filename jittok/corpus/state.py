@@ -278,5 +278,5 @@ def check_inputs(state: State, sources: Sequence[Source], hasher: InputHasher) -
 def changed(source: Source) -> CorpusError:
     """An input that is not what it was."""
     return CorpusError(
-        source.path, InWords("other content"), "what was there when the directory was begun (or a new directory)"
+        source.path, InWords("other content"), "the content that it had when the corpus was begun (or a new directory)"
     )

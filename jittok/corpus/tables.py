@@ -101,7 +101,7 @@ def _parquet(file: Any, source: Source, facts: Any = None, **options: Any) -> An
 
 def encrypted(path: str, found: str) -> CorpusError:
     """The error for what only a key opens."""
-    return CorpusError(path, InWords(found), "tables without encryption: write it again with its keys")
+    return CorpusError(path, InWords(found), "an unencrypted table: decrypt it with its keys and write it again")
 
 
 def footer_of(source: Source, content: bytes | None = None) -> Footer:
@@ -307,7 +307,9 @@ def check_column(schema: Any, column: str, path: str) -> None:
         raise CorpusError(path, InWords(f"columns {', '.join(schema.names)}"), f"a column {column!r} (--column)")
     if schema.names.count(column) > 1:
         raise CorpusError(
-            path, InWords(f"{schema.names.count(column)} columns {column!r}"), "one of this name (--column)"
+            path,
+            InWords(f"{schema.names.count(column)} columns {column!r}"),
+            "exactly one column of that name (--column)",
         )
     kind = schema.field(column).type
     if pa.types.is_dictionary(kind):

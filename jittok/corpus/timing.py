@@ -57,7 +57,7 @@ class Sampler(RangeEncoder):
         """CorpusError when none of the documents looked at has a text."""
         if self._bad and not self._read:
             path, bad = self._bad[0]
-            raise CorpusError(path, InWords(f"no text in any document looked at; here {bad.found}"), bad.expected)
+            raise CorpusError(path, InWords(f"no text in any sampled document; for example {bad.found}"), bad.expected)
 
     def encode(
         self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED

@@ -202,7 +202,7 @@ def _sources(manifest: Manifest, folder: Path) -> list[Source]:
                 sources.append(Source(row["path"], row["bytes"], "", row["kind"], row["packing"]))
                 continue
             raise CorpusError(
-                row["path"], InWords("no such file"), "the inputs where they were, or --hashes-only"
+                row["path"], InWords("no such file"), "the inputs at their original paths, or --hashes-only"
             ) from None
         sources.append(Source(path, size, stamp, row["kind"], row["packing"], inode))
     return sources

@@ -161,7 +161,7 @@ class Counts:
         try:
             return cls(*flat_words(words), np.array(counts, np.int64), **known)
         except ValueError as error:
-            raise CorpusError(str(path), InWords(str(error)), "counts that 64 bits hold") from None
+            raise CorpusError(str(path), InWords(str(error)), "counts that fit in 64 bits") from None
 
     @classmethod
     def of(cls, words: Mapping[bytes, int] | Mapping[str, int], **facts: Any) -> Counts:
@@ -200,7 +200,7 @@ def _facts(path: str | os.PathLike[str], line: str) -> dict[str, Any]:
             raise ValueError(json.dumps(facts))
         special, last = tuple(fields.pop("special")), to_bytes(fields.pop("last"))
     except (ValueError, RecursionError) as error:
-        raise CorpusError(f"{path}, line 1", str(error), "what --save-words writes there") from None
+        raise CorpusError(f"{path}, line 1", str(error), "the header that --save-words writes") from None
     return {"text_bytes": fields.pop("bytes"), "special": special, "last": last, **fields}
 
 

@@ -28,11 +28,13 @@ _CASED = (r"\p{Lu}", r"\p{Ll}", r"\p{Han}")
 def write_gguf(path: str | os.PathLike[str], made: Learned, pre: str, roles: Mapping[str, int], name: str = "") -> None:
     """A GGUF that holds nothing but the vocabulary."""
     if pre.startswith((REGEX, FILE)):
-        expected = "a `pre` that llama.cpp knows (a pattern of one's own can be written as .json)"
+        expected = "a `pre` that llama.cpp knows (write a custom pattern as .json)"
         raise UnsupportedVocab(os.fspath(path), "tokenizer.ggml.pre", pre.partition(":")[2], expected)
     if not made.merges.ids.size:
         raise CorpusError(
-            os.fspath(path), InWords("no merges"), "one or more, which llama.cpp asks for (a larger size, more text)"
+            os.fspath(path),
+            InWords("no merges"),
+            "one or more, as llama.cpp requires: train with a larger size or more text",
         )
     control = set(range(len(made.special)))
     gguf_file.write_gguf(path, gguf_file.GgufVocab(

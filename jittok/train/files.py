@@ -175,7 +175,9 @@ class _Run:
         self.ledger = Ledger(work / LEDGER)
         if not self.ledger.hold():
             raise CorpusError(
-                str(work), InWords("another process that counts there"), "one at a time: wait until it has ended"
+                str(work),
+                InWords("another process that counts there"),
+                "one writer at a time: wait until it has finished",
             )
         plan = self._plan()
         if not self.ledger.facts:

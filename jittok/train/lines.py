@@ -164,7 +164,9 @@ def normalized(charsmap: Charsmap, data: Any, starts: Any, stops: Any) -> tuple[
     )
     while code := map_lines(charsmap, data, starts, stops, state, out, out_starts, out_stops):
         if code == OUTSIDE:
-            raise MalformedVocab("normalization", "charsmap", InWords("a link out of the map"), "a whole map")
+            raise MalformedVocab(
+                "normalization", "charsmap", InWords("a link that points outside the map"), "a whole map"
+            )
         out = np.concatenate([out, np.empty(out.size, np.uint8)])
     return out, out_starts, out_stops
 
@@ -180,7 +182,9 @@ def charsmap_bytes(name: str) -> bytes:
         package: Any = importlib.import_module("sentencepiece")
         messages: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")
     except ImportError:
-        raise ImportError(f"normalization {name}: its map is read from sentencepiece, with protobuf") from None
+        raise ImportError(
+            f"normalization {name}: needs sentencepiece and protobuf, which hold its character map"
+        ) from None
     model = messages.ModelProto()
     model.ParseFromString(package.SentencePieceNormalizer(rule_name=name).serialized_model_proto())
     return bytes(model.normalizer_spec.precompiled_charsmap)

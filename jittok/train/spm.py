@@ -76,7 +76,7 @@ class SpmOptions:
         seen = {"", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256) if self.byte_fallback)}
         for text in (*self.control, *self.user_defined):
             if text in seen:
-                raise CorpusError("symbols", text, "texts of their own, each once: no bytes, not <unk>")
+                raise CorpusError("symbols", text, "distinct texts other than <unk> and the byte tokens")
             seen.add(text)
 
 
@@ -294,7 +294,7 @@ def write_spm_gguf(path: str, made: SpmTrained) -> None:
     unigram = made.model == "unigram"
     if not made.options.byte_fallback and not unigram:
         raise CorpusError(
-            path, InWords("a vocabulary without byte tokens"), "byte_fallback: llama.cpp dies on unknown text"
+            path, InWords("a vocabulary without byte tokens"), "byte_fallback: llama.cpp aborts on unknown text"
         )
     charsmap = charsmap_bytes(made.options.normalization)
     if charsmap and not unigram:

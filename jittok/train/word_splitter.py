@@ -148,9 +148,7 @@ def stages_cutter(name: str, stages: tuple[Any, ...]) -> WordSplitter:
     def general() -> WordSplitter:
         splitter = splitter_of_stages(stages)
         if splitter is None:
-            raise UnsupportedVocab(
-                "train", "pre-tokenizer", name, "one of patterns of moderate size that keep all of a text"
-            )
+            raise UnsupportedVocab("train", "pre-tokenizer", name, "one whose patterns are small and remove no text")
         arrays = CountFamily(character_classes(LETTER), splitter, 0, 0, 0, WITHOUT)
         return WordSplitter(name, arrays, count_general, True, stages=stages, slow=general)
 

@@ -210,4 +210,4 @@ def test_closed_standard_input_is_told(run: Any) -> None:
     for command in ("count", "encode", "trace", "decode"):
         status, _, err = run(command, stdin=None)
         assert status == 2
-        assert "standard input that is closed" in err
+        assert "closed standard input" in err

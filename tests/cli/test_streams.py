@@ -41,7 +41,7 @@ CLOSED_OR_FULL = [
     ("jittok encode --vocab gpt-2 -p hi >/dev/full", 2, "standard output: No space left on device"),
     ("jittok --help >/dev/full", 2, "standard output: No space left on device"),
     ("jittok --help | true", 0, ""),
-    ("jittok count --vocab gpt-2 <&-", 2, "standard input that is closed"),
+    ("jittok count --vocab gpt-2 <&-", 2, "closed standard input"),
     ("jittok count --vocab nobody -p hi 2>&-", 2, ""),
     ("touch x.exe a.txt; jittok count --vocab gpt-2 . 2>&-", 0, ""),
     ("touch x.exe a.txt; jittok count --vocab gpt-2 . 2>/dev/full", 0, ""),

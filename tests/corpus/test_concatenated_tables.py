@@ -79,7 +79,7 @@ ARROWS = {
 def test_parquet_files_behind_each_other_are_an_error(tmp_path: Path, first: str, second: str) -> None:
     place = len(PARQUETS[first])
     with pytest.raises(
-        CorpusError, match=rf"a\.parquet: found another Parquet file in front of byte {place}, expected"
+        CorpusError, match=rf"a\.parquet: found another Parquet file before byte {place}, expected"
     ):
         read(tmp_path / "a.parquet", PARQUETS[first] + PARQUETS[second])
 
@@ -87,7 +87,7 @@ def test_parquet_files_behind_each_other_are_an_error(tmp_path: Path, first: str
 @pytest.mark.parametrize(("first", "second"), [*itertools.product(ARROWS, ARROWS)])
 def test_arrow_files_behind_each_other_are_an_error(tmp_path: Path, first: str, second: str) -> None:
     place = len(ARROWS[first])
-    with pytest.raises(CorpusError, match=rf"a\.arrow: found another Arrow file in front of byte {place}, expected"):
+    with pytest.raises(CorpusError, match=rf"a\.arrow: found another Arrow file before byte {place}, expected"):
         read(tmp_path / "a.arrow", ARROWS[first] + ARROWS[second])
 
 

@@ -234,7 +234,7 @@ def test_the_heads_of_pages_tell_their_sizes(version, tmp_path):
                 assert 10 * len(sizes) < heads < 9000 * len(sizes)
                 raw = file.read()
             assert number == 0 or len(sizes) > 3
-    with pytest.raises(CorpusError, match="no head of a page at byte"):
+    with pytest.raises(CorpusError, match="no page header at byte"):
         list(parquet_pages.page_sizes(io.BytesIO(b"\xff" * len(raw)), column, "here"))
 
 
@@ -252,7 +252,7 @@ def test_a_list_in_the_head_of_a_page_ends_where_its_last_value_does(count):
 def test_a_page_of_less_than_no_bytes_is_an_error(sizes):
     head = b"\x15\x00" + sizes + b"\x00"  # Thrift writes -1 as 1 and 1 as 2
     column = SimpleNamespace(data_page_offset=0, has_dictionary_page=False, total_compressed_size=2 * len(head))
-    with pytest.raises(CorpusError, match="no head of a page at byte 0"):
+    with pytest.raises(CorpusError, match="no page header at byte 0"):
         next(parquet_pages.page_sizes(io.BytesIO(2 * head), column, "here"))
 
 

@@ -108,7 +108,7 @@ def test_a_work_folder_is_one_process_and_what_it_holds_is_not_believed(tmp_path
     ]  # fmt: skip
     for fact in wrong_facts:
         forged(name, lines, **fact)
-        with pytest.raises(CorpusError, match=r"jittok wrote|somebody else wrote"):
+        with pytest.raises(CorpusError, match=r"jittok wrote|jittok did not write"):
             count_files([data], how, work=work)
     forged(name, lines)
     count_files([data], how, work=work)
