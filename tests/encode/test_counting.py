@@ -25,7 +25,7 @@ def dropped(monkeypatch):
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     found, drop = [], buffer_pool.BufferPool.drop
-    monkeypatch.setattr(buffer_pool.BufferPool, "discard", lambda *args: found.append(drop(*args)) or found[-1])
+    monkeypatch.setattr(buffer_pool.BufferPool, "drop", lambda *args: found.append(drop(*args)) or found[-1])
     return found
 
 

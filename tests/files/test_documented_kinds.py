@@ -107,6 +107,7 @@ PLAIN = {
     "some of Unigram": {"model": UNIGRAM | {"vocab": [*UNIGRAM["vocab"], ["<0x00>", -9.0]], "byte_fallback": True}},
     "high scores": {"model": UNIGRAM | {"vocab": [["<unk>", 0.0], ["a", 17.0]]}},
     "the unknown token in others": {"model": UNIGRAM | {"vocab": [["a", 0.0], ["ab", -1.0]]}},
+    "two texts of one id": {"model": MODELS["WordLevel"] | {"vocab": LETTERS | {"c": 2}}},
     "first behind another": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [
         {"type": "WhitespaceSplit"}, FIRST]}},
     "first behind a normalizer": {"pre_tokenizer": FIRST, "normalizer": {"type": "NFC"}, "added_tokens": [LATER]},
@@ -116,7 +117,7 @@ PLAIN = {
 @pytest.mark.parametrize("parts", PLAIN.values(), ids=PLAIN)
 def test_what_the_table_says_is_plain_python_is(parts):
     assert runs(**parts).startswith("general path")
-    assert sum(how.strip() == ALL for _, how in ROWS) == 4
+    assert sum(how.strip() == ALL for _, how in ROWS) == 5
 
 
 def test_without_any_one_reason_the_same_files_run_in_kernels():

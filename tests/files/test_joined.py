@@ -13,6 +13,7 @@ from jittok._jit import JIT
 from jittok.decode import piece_decoder, reference_decoder
 from jittok.decode.piece_decoder import make_piece_decoder
 from jittok.files import read_pipeline
+from jittok.files.growth import MOST_GROWTH
 from jittok.reference.pipeline import runner
 
 SPACE, MARK = " ", "▁"
@@ -147,16 +148,17 @@ def test_a_tokenizer_decodes_the_same_before_and_after_it_has_pieces(steps, monk
     assert tok.decode_batch(rows[:20]) == wanted == [tok.decode(row) for row in rows[:20]]
     with pytest.raises(jittok.InvalidToken):
         tok.decode([len(tok.vocab)])
-    assert tok._decoder._joined is not None
+    assert tok._general._joined is not None
 
 
 def test_a_file_cannot_make_pieces_of_any_size():
-    long = {"type": "Replace", "pattern": {"String": "a"}, "content": "b" * (1 << 18)}
-    pipeline = read_pipeline(file_of([long]))
+    long = {"type": "Replace", "pattern": {"String": "a"}, "content": "b" * MOST_GROWTH}
+    content = file_of([long, REPLACE])  # REPLACE shortens a text, but the bound takes each content as more bytes
+    pipeline = read_pipeline(content)
     assert make_piece_decoder(pipeline, runner(pipeline)) is None
-    tok = jittok.load(file_of([long]), cache=False)
+    tok = jittok.load(content, cache=False)
     rows = [[TOKENS.index("a")], [TOKENS.index(".")] * 20_000]
-    assert [len(text) for text in tok.decode_batch(rows)] == [1 << 18, 20_000]
+    assert [len(text) for text in tok.decode_batch(rows)] == [MOST_GROWTH, 20_000]
 
 
 def test_pieces_are_there_as_long_as_all_of_them_together_fit(monkeypatch):
@@ -164,7 +166,10 @@ def test_pieces_are_there_as_long_as_all_of_them_together_fit(monkeypatch):
     pieces = read_pipeline(sentencepiece_of(BPE, [*HEAD, ("a", NORMAL, -1.0)], False, False, False))
     (step,) = pieces.decode
     longer = pieces._replace(decode=(step._replace(unknown="\u00e9" * 99),))
-    for pipeline, factor, more in ((replaced, 5, 0), (pieces, 1, len(step.unknown.encode())), (longer, 1, 198)):
+    around = len(replaced) * (6 * 2 + 2)  # each of the contents once more than a token has bytes
+    for pipeline, factor, more in (
+        (replaced, 6 * 2, around), (pieces, 1, len(step.unknown.encode())), (longer, 1, 198),
+    ):  # fmt: skip
         size = factor * (pipeline.token_bytes.size + len(pipeline)) + more
         monkeypatch.setattr(piece_decoder, "LENGTH", size)
         assert piece_decoder._fits(pipeline)
