@@ -70,7 +70,7 @@ def load(
     rank files whose content jittok does not recognize; `encoding`: which encoding, if several share the same ranks.
 
     `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
-    cache of one thread, which grows as it evicts entries; None: 256 MB, or a 32nd of the machine's memory if that is less.
+    cache of one thread, which grows as it evicts entries; None: 256 MB, or 1/32 of the machine's memory if less.
     Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
     option that is not for this kind of file.
     """

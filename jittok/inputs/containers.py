@@ -1,6 +1,6 @@
-"""The many types of what users pass end here: texts of any container become `Documents`, bytes in flat arrays.
+"""Converts texts in any container to `Documents`, bytes in flat arrays.
 
-Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a stretch of them, as somebody else may
+Arrow arrays, NumPy bytes and `Ragged` stay where they are until a thread copies a part of them, as other code may
 write to them. Python's `bytes` and `str` never change, so kernels read them where they are, but for short ones, which
 are joined. A `str` that is not ASCII is encoded first, or a thread writes the UTF-8 of a stretch of them. All others
 are joined. Either way comes in parts of PART_BYTES: an iterator over a large corpus never is in memory twice.
@@ -96,7 +96,7 @@ def _is_of_bytes(thing: object) -> bool:
 
 
 def _is_from(package: str, thing: object) -> bool:
-    """Whether a thing's class comes from a package that somebody else has imported."""
+    """Whether the class of an object is from a package that other code has imported."""
     return package in sys.modules and type(thing).__module__.partition(".")[0] == package
 
 

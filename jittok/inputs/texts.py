@@ -62,7 +62,7 @@ class Documents(NamedTuple):
         return self.theirs or self.widths is not None
 
     def own(self, first: int, last: int, capacity: NDArray[np.uint8] | None = None) -> Documents:
-        """Documents first .. last - 1 as UTF-8 in memory that no one else can change: in `capacity`, if that is large
+        """Documents first .. last - 1 as UTF-8 in private memory: in `capacity`, if that is large
         enough. Those without `widths` lie in order. EncodingFailed for a lone surrogate."""
         if self.widths is not None:
             addresses, sizes = (
@@ -153,7 +153,7 @@ def check_errors(errors: str) -> bool:
 
 
 def check_options(add_special: object, parse_special: object, errors: str) -> bool:
-    """`check_errors`; TypeError for what is neither true nor false, or a text, which is true whatever it says."""
+    """`check_errors`; TypeError for flags that are not true or false. Strings are refused, as any of them is truthy."""
     for name, value in (("add_special", add_special), ("parse_special", parse_special)):
         if not _is_true_or_false(value):
             raise TypeError(f"{name}: found {value!r}, expected True or False")
@@ -195,7 +195,7 @@ def to_bytes(text: object, replace: bool = False, document: int | None = None) -
 
 
 def _no_text(found: object, document: int | None) -> str:
-    """The error for what is no text, alone or among others."""
+    """The error for an object that is not a text, alone or in a batch."""
     where = "text" if document is None else f"document {document}"
     several = hasattr(found, "__iter__") or hasattr(found, "__array__")
     if several and document is None:
@@ -208,7 +208,7 @@ def _no_text(found: object, document: int | None) -> str:
 
 
 def _no_ids(found: Any, why: str) -> TypeError:
-    """The error for what is no row of ids."""
+    """The error for an object that is not a row of ids."""
     kind = type(found).__name__
     if hasattr(found, "offsets") and hasattr(found, "ids"):  # a TokenArray
         return TypeError(

@@ -1,4 +1,4 @@
-"""Memory that others hand in: what is checked before a raw load may follow it, and what is copied.
+"""Checks and copies of memory passed in by callers, before any raw load.
 
 The law: nothing unproven reaches a raw load. Places of rows are copied to memory that no one else can change, and then
 checked once (`proven`). Texts that somebody else may still write to are copied before a kernel reads them
@@ -16,12 +16,12 @@ from jittok.errors import InWords, MalformedArray
 
 
 def own(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy that no one can change, whatever its flags are set to: its memory is that of a bytes object."""
+    """An immutable copy: its memory belongs to a bytes object, so no flag makes it writeable."""
     return np.frombuffer(array.tobytes(), array.dtype)
 
 
 def is_held(array: Any) -> bool:
-    """Whether no one can change the memory of an array, as it is that of a bytes object."""
+    """Whether an array is immutable because its memory belongs to a bytes object."""
     while isinstance(array, np.ndarray):
         array = array.base
     if isinstance(array, memoryview):
@@ -70,7 +70,7 @@ def arrow_offsets(array: Any, dtype: Any, size: int) -> NDArray[np.int64]:
 
 
 def arrow_valid(array: Any) -> NDArray[np.bool_] | None:
-    """bool[n]: which rows of an Arrow array are no nulls; None: all. What the array says of itself is not believed."""
+    """bool[n]: which rows of an Arrow array are not null; None: all. The array's own null count is not trusted."""
     bits, first, count = array.buffers()[0], array.offset, len(array)
     if bits is None or not count:
         return None

@@ -23,7 +23,7 @@ class Growing:
         self._array = np.empty(0, dtype)
 
     def add(self, part: NDArray[Any]) -> None:
-        """Put the elements of a part, of this dtype and of one dimension, after those that are there."""
+        """Append the elements of a one-dimensional array of this dtype."""
         if self.size == 0:
             self._only = part
         else:

@@ -1,4 +1,4 @@
-"""The folder that a saved TokenArray is, put in place whole or not at all."""
+"""The folder of a saved TokenArray, written atomically."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_array(path: Path) -> NDArray[Any]:
 
 
 def put_in_place(part: Path, target: Path) -> None:
-    """Rename a finished directory to its name. What was there goes only when the new one is in its place."""
+    """Rename a finished folder to its final name. An earlier one is removed only after that."""
     import shutil
 
     if not target.exists():
@@ -61,5 +61,5 @@ def put_in_place(part: Path, target: Path) -> None:
 
 
 def beside(target: Path) -> Path:
-    """A hidden name that no one has, in the same folder, so that a rename moves no data."""
+    """An unused hidden name in the same folder, so that renaming moves no data."""
     return target.with_name(f".{target.name}.{os.urandom(6).hex()}")

@@ -57,7 +57,7 @@ def as_array(array: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def whole_number(value: object, what: str) -> int:
-    """An int; TypeError for what is none, as 1.5 is."""
+    """The value as an int; TypeError for non-integers such as 1.5."""
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -84,7 +84,7 @@ class Ragged:
     """Texts one after the other in one byte buffer.
 
     `data`: uint8[bytes]; `offsets`: int64[n + 1], text i is data[offsets[i]:offsets[i + 1]]. The data become a
-    read-only view, which whoever encodes copies in pieces; the offsets are copied, and can never be written to.
+    read-only view, which encoding copies in parts; the offsets are copied, and can never be written to.
     ValueError where the offsets do not start at 0, fall, or do not end at the end of the data.
     """
 

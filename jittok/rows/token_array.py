@@ -74,7 +74,7 @@ class TokenArray:
 
     @classmethod
     def of_rows(cls, rows: Sequence[NDArray[np.int32]]) -> TokenArray:
-        """Rows that no one else has: at least one int32[]; they are not checked. A single one is not copied."""
+        """Rows (at least one int32[]) that nothing else refers to; they are not checked. A single one is not copied."""
         made = object.__new__(cls)
         ids = (rows[0] if len(rows) == 1 else np.concatenate(rows)).view(np.ndarray)
         ids.flags.writeable = False
@@ -165,7 +165,7 @@ class TokenArray:
         closing: int | None = None,
         **others: NoReturn,
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """A rectangle: int32[n, length] and a bool mask of the same shape, True where an id of the row is.
+        """A padded 2-D array: int32[n, length], and a bool mask of the same shape, True for ids of the row.
 
         `length=None`: the longest row. `side`: where the padding goes, "right" or "left". A longer row is a ValueError;
         with `truncate=True` it loses ids of its text, and keeps what `add_special` put around it. `closing`: so many
@@ -250,9 +250,9 @@ class TokenArray:
         return rows.surrounded_by(*around.pop()) if len(around) == 1 else rows
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the directory `path` with `ids.npy` and `offsets.npy`: whole or not at all.
+        """Write the folder `path` with `ids.npy` and `offsets.npy`, atomically.
 
-        An earlier TokenArray at `path` is replaced; FileExistsError for anything else that is there.
+        An earlier TokenArray at `path` is replaced; FileExistsError for anything else.
         """
         path = os.fsdecode(path)
         check_local(path, "save")
@@ -278,9 +278,9 @@ class TokenArray:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mmap: bool = True) -> TokenArray:  # noqa: ARG003
-        """What `save` wrote. MalformedArray for a file that is cut; ValueError where the two do not fit.
+        """Load what `save` wrote. MalformedArray for a truncated file; ValueError if the two files do not match.
 
-        They are read, whatever `mmap` says: a process that had mapped a file would be killed by whoever cuts it.
+        They are read, never mapped, whatever `mmap` is: a process that maps a file dies if the file is truncated.
         """
         path = os.fsdecode(path)
         check_files(Path(path))

@@ -1,4 +1,4 @@
-"""What users hold: a `Tokenizer` checks its arguments, calls one room and returns."""
+"""The class `Tokenizer`: it checks arguments and delegates to one package per method."""
 
 from jittok.tokenizer.tokenizer import ReloadRecipe, Tokenizer
 

@@ -174,7 +174,7 @@ class Decoding(OtherFiles):
 
     @staticmethod
     def _several(rows: Iterable[ArrayLike]) -> Iterator[ArrayLike]:
-        """The rows; TypeError for one row of ids in their place."""
+        """The rows; TypeError if a single row of ids is given instead."""
         if not isinstance(rows, Iterable) or isinstance(rows, str | bytes):
             raise TypeError(f"rows: found {type(rows).__name__}, expected rows of ids")
         for k, row in enumerate(rows):

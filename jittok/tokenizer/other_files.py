@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jittok.decode.reference_decoder import ReferenceDecoder
 
 KERNELS = "kernels"
-"""What `Tokenizer.runs` says of a vocabulary that compiled code encodes."""
+"""Value of `Tokenizer.runs` for a vocabulary that compiled code encodes."""
 
 
 class OtherFiles(Facts):
@@ -52,7 +52,7 @@ class OtherFiles(Facts):
 
     @property
     def pipeline(self) -> Pipeline:
-        """What becomes of a text, step by step, as data: of a GGUF llama.cpp's steps, of another file those it says."""
+        """The steps from text to ids and back, as data: llama.cpp's for a GGUF, else those of the file."""
         return self.vocab if isinstance(self.vocab, Pipeline) else self.vocab.pipeline
 
     def _pipeline(self, wanted: str) -> Pipeline:
@@ -61,7 +61,7 @@ class OtherFiles(Facts):
         return self.vocab
 
     def gguf(self, what: str) -> Vocab:
-        """The vocabulary of what is there for GGUF alone."""
+        """The Vocab, for features that only exist for GGUF."""
         if isinstance(self.vocab, Pipeline):
             expected = f"a GGUF vocabulary: {what} of other files is not built yet"
             raise UnsupportedVocab(self.vocab.source, what, self.vocab.format, expected)

@@ -13,9 +13,9 @@ from jittok.locks import once
 
 
 def own_of(tok: Any, base: type) -> Any:
-    """The state of an object beside what `base` gives it, as `copyreg` has it; None where that is nothing.
+    """The state of an object in addition to that of `base`, as in `copyreg`; None if there is none.
 
-    It is what `__getstate__` of a derived class gives, or else attributes, also those in `__slots__`.
+    It is the result of `__getstate__` of a derived class, or else its attributes, including those in `__slots__`.
     """
     kind, given = type(tok), _given_by(base)
     asks = getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)
@@ -40,7 +40,7 @@ def _given_by(base: type) -> frozenset[str]:
 
 
 def read_only(kind: Callable[..., Any], state: dict[str, Any]) -> Any:
-    """A Vocab or Pipeline of unpickled fields, whose arrays no one may write to."""
+    """A Vocab or Pipeline of unpickled fields, with read-only arrays."""
     for value in state.values():
         if isinstance(value, np.ndarray):
             value.flags.writeable = False

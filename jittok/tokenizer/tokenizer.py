@@ -1,4 +1,4 @@
-"""What users hold: checks arguments, calls one room, returns."""
+"""The class `Tokenizer`: checks arguments and delegates to one package per method."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ SHOWN_SPECIAL = 300
 
 
 class Tokenizer(Decoding):
-    """A tokenizer that encodes and decodes as llama.cpp does (of a GGUF vocabulary) or as the model's own library (of
-    any other file). Immutable, safe to share between threads and to pickle.
+    """A tokenizer that encodes and decodes exactly as llama.cpp does (for a GGUF vocabulary) or as the model's own
+    library (for any other file). Immutable, thread-safe and picklable.
 
     A text gives its own tokens and nothing else unless asked: `add_special=False` puts no BOS or EOS around it,
     `parse_special=False` reads the text of a control token as text.
@@ -398,7 +398,7 @@ class Tokenizer(Decoding):
         errors: Errors = "strict",
         **others: NoReturn,
     ) -> Alignment:
-        """The ids of one text, and which bytes and characters of it each of them stands for. Raises as `encode`."""
+        """The ids of one text, and the span of bytes and of characters of each id. Raises as `encode`."""
         if others:
             refuse_keywords(self.align, others)
         from jittok.align import Alignment
@@ -468,7 +468,7 @@ class Tokenizer(Decoding):
     if not TYPE_CHECKING:  # a checker tells that it is not callable
 
         def __call__(self, *_: object, **__: object) -> NoReturn:
-            """What a tokenizer of transformers is asked by: a TypeError that says what to write."""
+            """Raise a TypeError with a hint: tokenizers of transformers are called, those of jittok are not."""
             raise TypeError("a jittok.Tokenizer is not callable: write tok.encode(text) or tok.encode_batch(texts)")
 
     def __repr__(self) -> str:
@@ -519,11 +519,11 @@ class Tokenizer(Decoding):
 
 
 ReloadRecipe = Callable[[Tokenizer], tuple[Any, ...]]
-"""What `__reduce__` says of a tokenizer that need not be pickled whole, as it can be loaded again: see `loading`."""
+"""The result of `__reduce__` for a tokenizer that can be loaded again, so need not be pickled whole: see `loading`."""
 
 
 def rebuild(state: dict[str, Any], options: dict[str, Any], other: bool = False, kind: Any = None) -> Tokenizer:
-    """Unpickle a tokenizer that came from memory; `kind`: a derived class, whose own arguments no one knows."""
+    """Unpickle a tokenizer that came from memory; `kind`: a derived class, whose constructor arguments are unknown."""
     made: Tokenizer = Tokenizer.__new__(kind or Tokenizer)
     Tokenizer.__init__(made, read_only(Pipeline if other else Vocab, state), **options)
     return made
