@@ -71,7 +71,7 @@ def test_wrong_texts_and_streams_are_told(case, monkeypatch):
     assert case.differs(b"a", False, False)[0] == "text, remove=False unparse=False"
     monkeypatch.undo()
     stream = type(case.tok.stream_decoder())
-    monkeypatch.setattr(stream, "flush", lambda _: "more")
+    monkeypatch.setattr(stream, "finish", lambda _: "more")
     question, answers = case.differs(b"a", False, False)
     assert question == "text, remove=False unparse=False"
     assert answers["stream"] != answers["reference"] == answers["kernel"]

@@ -60,21 +60,21 @@ def first_call():
 
 AT_EACH_LOAD = """
 inside, go, codes = threading.Semaphore(0), threading.Semaphore(0), []
-original = machine.load
+original = object_code.load
 
 def stopped(code):
     inside.release()
     go.acquire()
     return original(code)
 
-machine.load = stopped
+object_code.load = stopped
 thread = threading.Thread(target=first_call)
 thread.start()
 while True:
     if inside.acquire(timeout=0.02):
-        machine.load = original  # for the child
+        object_code.load = original  # for the child
         codes.append(child_encodes())
-        machine.load = stopped
+        object_code.load = stopped
         go.release()
     elif not thread.is_alive():
         break
