@@ -1,4 +1,4 @@
-"""Polars: `import jittok.polars` gives every expression and series `.jittok.encode(tok)` and `.jittok.count(tok)`."""
+"""Polars: `import jittok.polars` adds `.jittok.encode(tok)` and `.jittok.count(tok)` to every expression and series."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ray Data: a column of texts to a column of ids, or to words with their counts, on a pool of actors."""
+"""Ray Data: encodes a column of texts to a column of ids, or counts its words, on a pool of actors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1024
 COUNTED_ROWS = 64 * BATCH_ROWS
-"""Documents that are counted together: words come many times, so larger batches give fewer rows of counts."""
+"""Documents that are counted together: words repeat, so larger batches give fewer rows of counts."""
 ARRAYS = {"words": "u1", "starts": "i8", "counts": "i8"}
 """Fields of `Counts` that travel as bytes."""
 
 
 class _Encoder:
-    """Lives in an actor: the vocabulary is read once for each."""
+    """The encoder in an actor, which loads the vocabulary once."""
 
     def __init__(self, vocab: Vocabulary, column: str, output: str, options: dict[str, Any]) -> None:
         self.tok, self.column, self.output, self.options = tokenizer_of(vocab), column, output, options
@@ -52,7 +52,7 @@ def encode(
 
 
 class _Counter:
-    """Lives in an actor: one row for each batch, the words with their counts."""
+    """The counter in an actor: one row for each batch, with its words and their counts."""
 
     def __init__(self, column: str, options: dict[str, Any]) -> None:
         self.column, self.options = column, options

@@ -1,6 +1,6 @@
-"""A second witness for `verify`: some documents of each shard, tokenized by the plain reference.
+"""The second check of `verify`: the plain reference tokenizes some documents of each shard.
 
-Kernels that were wrong when a corpus was written say the same when they are asked again. The reference shares no code
+Kernels that were wrong when a corpus was written give the same ids when they run again. The reference shares no code
 with them. It takes ten seconds for what they do in a hundredth of one, so it reads few bytes of each shard.
 """
 

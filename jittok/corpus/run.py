@@ -1,4 +1,4 @@
-"""One call of `compile_corpus` on a directory that it has locked: what is there and what is missing."""
+"""One call of `compile_corpus` on a directory that it has locked: finds what is done, and does the rest."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ LOCK = ".jittok.lock"
 REMEDY = "bring back a copy, or remove the folder and run the same command again, which writes the same bytes"
 """What to do about a finished corpus whose files are damaged."""
 FEW_BAD = 1000
-"""From the start so many documents without any text mean that the run searches for it in the wrong field."""
+"""This many documents without any text at the start mean that the run reads the wrong field."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run has done; `resumed` counts the documents that were there before."""
+    """The result of a run; `resumed` is the number of documents that were done before it."""
 
     out: str
     documents: int
@@ -60,7 +60,7 @@ class Summary:
 
 
 def refuse_strange(out: Path) -> None:
-    """CorpusError for a directory that holds something which no run has made."""
+    """CorpusError for a directory that holds files of no run."""
     strange = sorted(path.name for path in out.iterdir() if path.name not in (WORK, LOCK))
     if strange:
         raise CorpusError(
@@ -91,7 +91,7 @@ class CorpusRun:
     # ---- what is there already
 
     def begin(self) -> int:
-        """Find out what an earlier run has left, and make it whole; how many documents it had done."""
+        """Examine and repair what an earlier run has left; returns the number of documents that it had done."""
         if os.path.lexists(self.out / MANIFEST):
             self._check_finished()
             return int(self.manifest["documents"])
@@ -220,7 +220,7 @@ class CorpusRun:
         self._clean_up()
 
     def close(self) -> None:
-        """Give all files back."""
+        """Close all files."""
         self._files.close()
 
     def _take(self, encoded: Encoded) -> None:
@@ -276,7 +276,8 @@ class CorpusRun:
             raise CorpusError(where, InWords(found), bad.expected if bad else "texts (--field, --column)")
 
     def _pass_inputs(self, upto: int) -> None:
-        """Sources before `upto` are done: hash their rest, and see that no one has written to them meanwhile."""
+        """Finish the sources before `upto`: hash the rest of each, and check that no one has written to it
+        meanwhile."""
         for i in range(len(self.state.inputs), upto):
             source = self.sources[i]
             fact: dict[str, Any] = {"input": i}
@@ -320,7 +321,7 @@ class CorpusRun:
         self.writer = shards.ShardWriter(self.work, self.formats, len(self.state.shards))
 
     def _clean_up(self) -> None:
-        """The manifest is: the work folder is not needed any more."""
+        """The manifest is written: remove the work folder."""
         with Folder(self.out) as folder:
             work = folder.inner(WORK, make=False)
             if work is not None:

@@ -66,11 +66,11 @@ class ShardWriter:
             self.streams[key] = OpenStream(stream, path, descriptor, stream.header)
 
     def resume(self, ranges: Iterable[tuple[Places, int, int, int]]) -> int:
-        """Take up a shard that was under way; how many of its ranges are whole. The others are cut off.
+        """Resume a shard that was under way; returns how many of its ranges are complete. The others are cut off.
 
-        `ranges`: for each range in the ledger its places, documents, tokens and bytes of text. It is whole when each
-        of its streams has the bytes that the ledger tells of; after `kill -9` all are, after a loss of power the last
-        ones may not be.
+        `ranges`: for each range in the ledger its offsets, documents, tokens and bytes of text. A range is complete
+        when each of its streams has the bytes that the ledger records. After `kill -9` all are; after a loss of
+        power the last ones may not be.
         """
         kinds = self._kinds()
         for key, stream in kinds.items():
@@ -144,7 +144,7 @@ class ShardWriter:
         return {"shard": self.number, "documents": self.documents, "tokens": self.tokens, "files": files}
 
     def close(self) -> None:
-        """Give the files back."""
+        """Close the files."""
         for opened in self.streams.values():
             os.close(opened.descriptor)
         self.streams = {}

@@ -1,4 +1,4 @@
-"""What the first bytes of an input look like: a name may tell nothing, and standard input has none."""
+"""Detects what the first bytes of an input look like: a name may not tell, and standard input has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger of a directory says: how far a run has come, and whether it is this run."""
+"""The state that the ledger of a directory records: how far a run has come, and whether it is the same run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 RANGE_FIELDS = 5
 ANSWERS = 1
-"""Counted up by whoever changes the ids of any text, as far as the fingerprint of a vocabulary does not tell it."""
+"""Incremented with each change to the ids of any text that the fingerprint of a vocabulary does not reflect."""
 
 
 def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: Path | None = None) -> Fact:
@@ -114,7 +114,7 @@ def named(vocab: Fact) -> str:
 
 @dataclass
 class State:
-    """How far a run has come."""
+    """The progress of a run."""
 
     plan: Fact
     inputs: dict[int, tuple[int, str | None]] = field(default_factory=dict)  # finished: size, digest
@@ -276,7 +276,7 @@ def check_inputs(state: State, sources: Sequence[Source], hasher: InputHasher) -
 
 
 def changed(source: Source) -> CorpusError:
-    """An input that is not what it was."""
+    """The error for an input that has changed."""
     return CorpusError(
         source.path, InWords("other content"), "the content that it had when the corpus was begun (or a new directory)"
     )

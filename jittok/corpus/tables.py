@@ -77,7 +77,7 @@ def _unreadable(where: str, error: BaseException, expected: str) -> BaseExceptio
 
 
 class Footer(NamedTuple):
-    """What the footer of a Parquet file tells, read once."""
+    """The footer of a Parquet file, read once."""
 
     facts: Any
     schema: Any  # of Arrow
@@ -100,7 +100,7 @@ def _parquet(file: Any, source: Source, facts: Any = None, **options: Any) -> An
 
 
 def encrypted(path: str, found: str) -> CorpusError:
-    """The error for what only a key opens."""
+    """The error for encrypted data."""
     return CorpusError(path, InWords(found), "an unencrypted table: decrypt it with its keys and write it again")
 
 
@@ -250,8 +250,8 @@ def _longest_in_dictionary(file: Any, source: Source, groups: Sequence[int], col
 def arrow_rows(
     source: Source, options: Options, first: int, content: bytes | None = None
 ) -> Iterator[tuple[int, Any, float]]:
-    """The same of an Arrow IPC file or stream, of which this column is read. It is not mapped: whoever cuts a mapped
-    file kills the process. What its places say is checked before anything follows them."""
+    """The same for one column of an Arrow IPC file or stream. The file is read, not memory-mapped: truncating a
+    mapped file kills the process that reads it. Offsets are checked before they are used."""
     pa = _arrow()
     read = 0
     with _opened(source, content) as file:

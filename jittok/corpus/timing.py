@@ -1,6 +1,6 @@
-"""How long a run will take: the documents of a sample go through the whole compiler.
+"""Measures how long a run will take: the documents of a sample go through the whole compiler.
 
-Nothing else tells what reading, encoding, writing, hashing and syncing cost together on this machine.
+Only that includes the cost of reading, encoding, writing, hashing and syncing together on this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`jittok verify`: are the files those that were written, and are the ids those that the tokenizer gives today?"""
+"""`jittok verify`: checks that the files are those that were written, and the ids those that the tokenizer gives
+today."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jittok.train(texts, size=...)`: words counted, merges learned, a vocabulary."""
+"""`jittok.train(texts, size=...)`: counts words, learns merges and returns a vocabulary."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The words of many documents with their counts, on several threads.
+"""Counts the words of many documents on several threads.
 
-Each thread counts in a table of its own; at the end tables are added. Sums do not depend on who adds what first, so
-neither threads nor the order of documents can change a count.
+Each thread counts in a table of its own; at the end the tables are added. Sums do not depend on the order of
+addition, so neither threads nor the order of documents can change a count.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Weights = NDArray[np.int64] | None
 
 
 class Counter:
-    """Counts words of any number of documents. Not for two threads at once."""
+    """Counts words of any number of documents. Not thread-safe."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Counter:
         once: bool = False,
         stop: threading.Event | None = None,
     ) -> None:
-        """special: texts that are no words; once: a word counts once a document; stop: when set, counting ends."""
+        """special: texts that are not words; once: count a word once a document; stop: when set, counting ends."""
         self.cutter, self.once, self._stop = cutter, once, stop
         self.special = special_pattern(special)
         self.table = make_table()
@@ -138,7 +138,7 @@ class Counter:
         return CountedTexts(self._capacity, ends[:-1], ends[1:], _ONE, _NONE)
 
     def _check(self) -> None:
-        """Stop if somebody asked for it."""
+        """CancelledError if counting was cancelled."""
         if self._stop is not None and self._stop.is_set():
             raise CancelledError
 
@@ -276,7 +276,7 @@ class Counter:
 
 
 def _make_work(longest: int, cutter: WordSplitter | RegexSplitter, chunk: int) -> CutWork:
-    """Scratch for chunks of up to `longest` bytes; pages that no text needs are never touched."""
+    """Scratch buffers for chunks of up to `longest` bytes; pages that no text needs are never touched."""
     family = getattr(cutter, "family", None)  # None: words are not cut, but added
     splitter = family.splitter if family is not None else no_splitter()
     return CutWork(make_split_work(longest, splitter), np.empty(longest + 64, np.int32), np.zeros(5, np.int64), chunk)
@@ -294,7 +294,7 @@ def _picked(texts: CountedTexts, rows: NDArray[np.int64]) -> CountedTexts:
 
 
 def _readable(texts: CountedTexts) -> Iterator[CountedTexts]:
-    """The texts where they are; copied, where too few bytes follow them: the kernel reads PAD bytes after each."""
+    """The texts in place; copied if too few bytes follow them, as the kernel reads PAD bytes after each."""
     near = texts.stops + PAD > texts.data.size
     if not near.any():
         yield texts
@@ -325,7 +325,7 @@ def flat_words(parts: Iterable[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 
 class Counters:
-    """One Counter a thread: whoever counts takes one that no one has, his last one if he can, and gives it back."""
+    """A pool of one Counter a thread: a thread takes a free one, its last one if possible, and returns it."""
 
     def __init__(self, make: Callable[[], Counter]) -> None:
         self._make, self._lock = make, threading.Lock()

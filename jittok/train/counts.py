@@ -1,8 +1,9 @@
-"""Distinct words with their counts: what training needs of a corpus, as arrays and as a file that adds up.
+"""Distinct words with their counts: all that training needs of a corpus, as arrays and as a file.
 
-The file is text, a line a word: its count, a tab, the word in GPT-2's alphabet of bytes. There every byte is a
-printable character, so no word holds a space, a tab or a line end. The first line is a comment that says how the words
-were cut. Lines are sorted, highest count first and then by the word's bytes, so equal counts are equal files.
+The file is text with one word a line: its count, a tab, and the word in GPT-2's byte-level alphabet. There every
+byte is a printable character, so no word contains a space, a tab or a line end. The first line is a comment that
+records how the words were cut. Lines are sorted by descending count and then by the bytes of the word, so equal
+counts give equal files.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 MAGIC = "#jittok words 1 "
 UNIT = 1 << 16
-"""What a document of weight 1 counts where documents have weights."""
+"""The count of a word in a document of weight 1 where documents have weights."""
 MOST_COUNT = 1 << 62
-"""All counts of a corpus are fewer: they are summed in 64 bits."""
+"""Limit of the sum of all counts of a corpus: sums have 64 bits."""
 DEFAULT_FACTS: dict[str, Any] = {
     "pre": "", "unit": 1, "documents": 0, "bytes": 0, "special": [], "once": False, "like": "jittok", "last": "",
     "left_out": 0,
@@ -52,7 +53,7 @@ _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 class Counts:
     """Words and how often each occurs. `a + b` are the counts of both corpora.
 
-    Kernels follow the arrays: they are checked, and copied to memory that no one else can change.
+    Kernels follow the offsets in the arrays, so they are checked and copied to memory that no one else can change.
     """
 
     words: NDArray[np.uint8]  # uint8[bytes] all words one after the other
@@ -186,7 +187,7 @@ def _lines(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 
 def _facts(path: str | os.PathLike[str], line: str) -> dict[str, Any]:
-    """What the first line of a file says, as fields of Counts. CorpusError for what `save` would not have written."""
+    """The fields of Counts in the first line of a file. CorpusError for what `save` would not have written."""
     try:
         facts = json.loads(line)
         given = dict(facts) if isinstance(facts, dict) else {"": facts}
@@ -264,7 +265,7 @@ def check_bytes(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
 
 
 def _cut(counts: Counts) -> str:
-    """How words were cut, in words."""
+    """A description of how words were cut."""
     like = f", like {counts.like}" if counts.like != Counts.like else ""
     return f"{counts.pre!r}, special {list(counts.special)}, once {counts.once}{like}"
 

@@ -1,7 +1,7 @@
-"""Words of files with their counts, by the readers of the corpus compiler: ranges, and a ledger to continue from.
+"""Counts the words of files, with the readers of the corpus compiler: ranges, and a ledger to resume from.
 
-With a work folder, what is counted is written there from time to time, with the names of its ranges. A run that was
-interrupted counts only the ranges that are in no whole run.
+With a work folder, counts are written there from time to time, with the names of their ranges. A resumed call counts
+only the ranges that are in no complete run.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ RANGES_OF_MEMORY = 32
 OWN_NAME = re.compile(rf"run-\d{{6,}}\.words|{re.escape(LEDGER)}|stretches")
 """Of what a work folder holds; `stretches` is a work folder in it."""
 LEDGER_BEGINS = b'00000000 {"plan":'
-"""The first line of a ledger, but for its checksum."""
+"""The first line of a ledger, without its checksum."""
 KEEP_EVERY = 64 << 20
-"""Text after which a thread writes what it has counted to the work folder: a kill costs a third of a second of work."""
+"""Bytes of text after which a thread writes its counts to the work folder: a kill costs a third of a second of work."""
 
 
 @dataclass(frozen=True)
 class CountProgress:
-    """How far counting has come."""
+    """Progress of counting."""
 
     documents: int
     text_bytes: int
@@ -58,8 +58,9 @@ class CountProgress:
 def sources_of(
     inputs: Sequence[str | os.PathLike[str]], reading: Reading, left_out: list[str] | None = None
 ) -> list[Source]:
-    """The sources of all inputs. A file that is named and tells no kind is text, unless it looks like another kind. A
-    pipe that is named is read once, as standard input is. `left_out` gets what of folders and globs is not read."""
+    """The sources of all inputs. A named file with an unknown extension is text, unless its content looks like
+    another kind. A named pipe is read once, like standard input. `left_out` receives what is skipped in folders and
+    globs."""
     found: list[Source] = []
     for name in inputs or [""]:
         plain = os.fspath(name)
@@ -108,7 +109,7 @@ def count_files(
 
 
 class _Read(NamedTuple):
-    """What is told of a range when its texts are counted, and let go."""
+    """The numbers of a range that remain after its texts are counted and released."""
 
     documents: int
     size: int  # bytes of them
@@ -168,7 +169,7 @@ class _Run:
         return {"how": how, "special": list(self.how.special), "reading": reading, "inputs": inputs, "weights": weights}
 
     def _take_up(self, work: Path) -> None:
-        """What an earlier call has left: the ranges of its whole runs need not be counted again."""
+        """Resume from an earlier call: the ranges of its complete runs are not counted again."""
         streams = [source.path for source in self.sources if source.size is None]
         if streams:
             raise CorpusError("--work", ", ".join(streams), "files: a stream cannot be read again after a crash")
@@ -208,7 +209,7 @@ class _Run:
             self.done |= ranges
 
     def go(self, report: Callable[[CountProgress], None] | None) -> Counts:
-        """Count what is not counted yet."""
+        """Count the remaining ranges."""
         sizes = [source.size for source in self.sources]
         total = None if None in sizes else sum(size or 0 for size in sizes)
         documents = size = read = 0
@@ -286,7 +287,7 @@ class _Run:
         return found, lines
 
     def _keep(self, counter: Counter) -> None:
-        """What a counter holds becomes a run that the ledger knows."""
+        """Write the words of a counter as a run, and record it in the ledger."""
         ranges = self._ranges.pop(id(counter), [])
         since = self._since.get(id(counter), [0, 0])
         if not ranges or self.work is None or self.ledger is None:
@@ -304,14 +305,15 @@ class _Run:
             self.tally.runs.append(self.work / name)
 
     def close(self) -> None:
-        """Give files back."""
+        """Close the files."""
         if self.ledger is not None:
             self.ledger.close()
         self.tally.close()
 
 
 def _check_work(work: Path) -> None:
-    """CorpusError for a folder with anything that is not of such calls: runs and the ledger are deleted at the end."""
+    """CorpusError for a folder that holds other files than those of such calls: runs and the ledger are deleted at
+    the end."""
     strange = sorted(path.name for path in work.iterdir() if not OWN_NAME.fullmatch(path.name))
     try:
         with os.fdopen(open_regular(work / LEDGER, os.O_RDONLY | getattr(os, "O_BINARY", 0)), "rb") as file:
