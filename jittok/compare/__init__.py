@@ -1,4 +1,4 @@
-"""Two tokenizers beside each other: where their tokens part, how often and why; or, without texts, where they can.
+"""Compares two tokenizers: where, how often and why their tokens differ; or, without texts, whether they can differ.
 
 The module can be called: `jittok.compare(a, b, texts)` is `jittok.compare.compare(a, b, texts)`. `cells` walks the
 tokens of both in step, `tally` counts, `causes` finds the first stage that differs, `machines` compares what the two

@@ -1,4 +1,4 @@
-"""Two tokenizers without a text: what they are made of, and the shortest text found on which they part."""
+"""Compares two tokenizers without texts: their components, and the shortest text found on which they differ."""
 
 from __future__ import annotations
 

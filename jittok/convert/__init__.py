@@ -1,4 +1,4 @@
-"""One tokenizer file to another kind, where that can say the same.
+"""Converts a tokenizer file to another format, if that can represent it.
 
 The module can be called: `jittok.convert(source, out)` is `jittok.convert.convert(source, out)`. `forms` reads a
 tokenizer as one of a few forms, `targets` writes a form as a file, `api` encodes a sample with both: a difference is an

@@ -1,4 +1,4 @@
-"""The call, and the check that what was written says the same."""
+"""`jittok.convert`, and the check that the written file gives the same ids."""
 
 from __future__ import annotations
 

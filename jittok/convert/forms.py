@@ -1,4 +1,4 @@
-"""What a tokenizer is, in the few forms that several kinds of files can hold."""
+"""Tokenizers in the few forms that several file formats can represent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short texts on which tokenizers part: what every conversion is tried with."""
+"""Short texts on which tokenizers often differ; every conversion is checked with them."""
 
 TEXTS = (
     "Hello, world! It's 12345 o'clock; we'LL see. I'd've",

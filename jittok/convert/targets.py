@@ -1,4 +1,4 @@
-"""Forms as files of another kind."""
+"""Writes forms in other file formats."""
 
 from __future__ import annotations
 

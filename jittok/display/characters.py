@@ -1,4 +1,4 @@
-"""Bytes as people can read them: white space seen, control characters and lone bytes written out."""
+"""Readable bytes: visible white space, escaped control characters and lone bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backgrounds for what is side by side. They let text through: its color stays that of the page, light or dark."""
+"""Background colors for adjacent items, translucent so that text keeps the color of the page, light or dark."""
 
 from __future__ import annotations
 

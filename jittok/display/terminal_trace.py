@@ -1,4 +1,4 @@
-"""Traces as text for a terminal: lines of stretches with a style each, in color where `rich` is and somebody looks."""
+"""Traces as text for a terminal: lines of styled spans, in color if `rich` is installed and it is a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokenizer files of other libraries to Pipelines, told apart by what they hold.
+"""Reads tokenizer files of other libraries as Pipelines. The format is detected from the content.
 
 One small reader a format. A reader checks everything it takes: what cannot be right is MalformedVocab with its place,
 what this version does not know UnsupportedVocab with the component's name.

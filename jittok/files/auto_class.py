@@ -1,4 +1,4 @@
-"""The class that transformers' AutoTokenizer takes for a folder, and what such a class does with the files.
+"""The class that transformers' AutoTokenizer selects for a folder, and how it reads the files.
 
 `transformers_classes.json` beside this file is what transformers says of itself; `python upstream/record_classes.py`
 writes it.

@@ -1,4 +1,4 @@
-"""sentencepiece's precompiled character map: uint32 size of the trie, the trie, strings that end with NUL."""
+"""sentencepiece's precompiled character map: uint32 size of the trie, the trie, NUL-terminated strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader gets: the bytes of a file, never more than are reasonable; or those that were read before it began.
+"""The input of readers: the bytes of a file, up to a size limit, or bytes that were read before.
 
 A reader may want several files. Where its answer is kept, all of them are read and hashed first, each once (`Held`).
 Whatever happens on the disk meanwhile, the reader sees these bytes.

@@ -1,4 +1,4 @@
-"""How many bytes one byte of a text may become in a file's steps: their product is bounded before anything runs.
+"""Bounds how many bytes one byte of text may become in the steps of a file, before anything runs.
 
 A step that doubles a text is harmless, and forty of them need a terabyte for one character. So each step of a
 normalizer, a splitter or a decoder says what it may make of a byte, and the step at which the product is too large is

@@ -1,4 +1,4 @@
-"""Normalizers of a tokenizer.json that write or find the empty text.
+"""Normalizers of a tokenizer.json that prepend or match the empty text.
 
 tokenizers keeps which characters of the document each character comes from. A text put before the empty text, and what
 replaces it, come from none. A later step that maps characters then fails, or writes the first character twice. Such

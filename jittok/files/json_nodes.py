@@ -1,4 +1,4 @@
-"""Values of a JSON file with the place where they stand, so that every error can name it."""
+"""Values of a JSON file with their paths, so that every error can name one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of JSON in the bytes of a file, for the kernels of `scan`: where one ends, what a text or a number says."""
+"""JSON values in the bytes of a file, for the kernels of `scan`: where a value ends, and strings and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protocol buffers, field by field, every length compared with the bytes that remain."""
+"""Protocol buffers, read field by field; every length is checked against the remaining bytes."""
 
 from __future__ import annotations
 

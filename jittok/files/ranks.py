@@ -1,4 +1,4 @@
-"""Rank files: tiktoken's, and tekken.json, which holds the same in JSON."""
+"""Rank files: tiktoken's, and tekken.json, the same as JSON."""
 
 from __future__ import annotations
 

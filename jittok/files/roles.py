@@ -1,4 +1,4 @@
-"""Which tokens begin and end a text, pad it, and stand for what is unknown, as the files of a folder say."""
+"""The BOS, EOS, padding and unknown tokens, as the files of a folder specify them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RWKV World's list: lines `id literal bytes`, a literal being a text or bytes as Python writes them."""
+"""RWKV World's list: lines `id literal length`, where the literal is a Python str or bytes literal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tokenizers 1.0 (release candidates) writes of an object, as the tokenizer.json that releases before wrote.
+"""The serialization of tokenizers 1.0 (release candidates), converted to the tokenizer.json of earlier releases.
 
 It has other parts: U+2581 for spaces is a step of the normalizer, bytes are spelled by the model, and a template holds
 ids in place of names.

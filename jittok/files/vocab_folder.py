@@ -1,4 +1,4 @@
-"""vocab.txt, and vocab.json with merges.txt: the tokenizer.json that transformers builds of them."""
+"""vocab.txt, and vocab.json with merges.txt: the tokenizer.json that transformers builds from them."""
 
 from __future__ import annotations
 

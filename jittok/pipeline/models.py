@@ -1,4 +1,4 @@
-"""Models of a Pipeline as data: what becomes of one word.
+"""Models of a Pipeline as data: how one pre-token is encoded.
 
 Token texts are in the Pipeline; a model has what it knows beside them. Arrays go by id where nothing else is said.
 """

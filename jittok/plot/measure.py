@@ -1,4 +1,4 @@
-"""The numbers after the plots, with NumPy alone."""
+"""The numbers behind the plots, computed with NumPy only."""
 
 from __future__ import annotations
 

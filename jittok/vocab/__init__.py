@@ -1,4 +1,4 @@
-"""A vocabulary as data: what the file says, checked, before anything is compiled."""
+"""A vocabulary as data: the validated content of a file, before anything is compiled."""
 
 from typing import TYPE_CHECKING, Any
 

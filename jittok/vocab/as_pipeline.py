@@ -1,4 +1,4 @@
-"""A GGUF vocabulary as a `Pipeline`: llama.cpp's steps in the form that every other file has.
+"""A GGUF vocabulary as a `Pipeline`: llama.cpp's steps in the same form as those of other files.
 
 The arrays of steps and models are those of the vocabulary, not copies. The reference runs these steps, each as its
 settings say (`jittok.reference`). Kernels are chosen and compiled from them (`compile_pipeline` in `jittok.models`).

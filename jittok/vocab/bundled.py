@@ -1,4 +1,4 @@
-"""The vocabularies that are shipped in the wheel: packed GGUF headers under `jittok/data`; sources in its README."""
+"""The bundled vocabularies: compressed GGUF headers under `jittok/data`; sources in its README."""
 
 from __future__ import annotations
 

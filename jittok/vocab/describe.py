@@ -1,4 +1,4 @@
-"""What there is to know about a token, as plain data for people: displays and traces show it."""
+"""Facts about a token as plain data, for displays and traces."""
 
 from __future__ import annotations
 

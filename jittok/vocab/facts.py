@@ -1,4 +1,4 @@
-"""What a vocabulary says about itself, under the names of the public surface."""
+"""Facts about a vocabulary, under their public names."""
 
 from __future__ import annotations
 

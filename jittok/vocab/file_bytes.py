@@ -1,4 +1,4 @@
-"""Bytes of a file, read where they are asked for, and nothing else of it; and bytes that are kept as they were read.
+"""Bytes of a file, read on demand at given offsets; and a variant that keeps what was read.
 
 Not mapped: whoever cuts a mapped file kills the process that looks at it (SIGBUS), and no one can be kept from cutting
 a model. A file that is cut after it was opened is MalformedVocab.

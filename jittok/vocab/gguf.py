@@ -1,4 +1,4 @@
-"""The header of a GGUF file: key-value pairs, walked over bytes that no one has checked.
+"""The header of a GGUF file: key-value pairs, parsed from untrusted bytes.
 
 Only the pairs are read, never tensors. A file is read in blocks that grow with the pairs read so far; the last block
 may reach a little after them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that remain, and

@@ -1,4 +1,4 @@
-"""Where releases of llama.cpp part for one vocabulary: it is read as each of them reads it, and what comes compared."""
+"""Differences between llama.cpp releases for one vocabulary: it is loaded as each of them does, and compared."""
 
 from __future__ import annotations
 

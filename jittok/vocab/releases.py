@@ -1,4 +1,4 @@
-"""The releases of llama.cpp whose answers are recorded, and what each of them brought: all of it as data, here.
+"""The llama.cpp releases whose ids are recorded, and the changes in each of them, as data.
 
 A release is known by the name of a package that ships it or by llama.cpp's own number. What a vocabulary is like under
 a release is decided while it is read (`load`); the fields of `Vocab` tell the rest of the package.

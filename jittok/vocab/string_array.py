@@ -1,4 +1,4 @@
-"""Where the strings of an array stand: a length of eight bytes, the text, a length, a text.
+"""Offsets of the strings of a GGUF array: an 8-byte length, the text, the next length, the next text.
 
 Each place follows from the one before it, so this is a walk. But nearly all lengths are below 256, and nearly all texts
 have no seven NULs. So lengths show by their upper bytes, and all places that may be one are found in a window at once.

@@ -1,4 +1,4 @@
-"""What loading and describing a vocabulary ask its type: one record a type.
+"""Rules by vocabulary type for loading and describing: one record per type.
 
 How a type encodes and decodes says `jittok.models.vocab_types`. Reading a file comes before that, so this table lies
 here.

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic files: complete or absent, never partial."""
 
 from __future__ import annotations
 
