@@ -1,4 +1,4 @@
-"""The numbers behind the plots, computed with NumPy only."""
+"""The numbers of the plots, computed with NumPy only."""
 
 from __future__ import annotations
 
