@@ -43,6 +43,8 @@ def test_loading_a_kept_vocabulary_imports_nothing_and_its_first_text_neither_co
     with_kernels(tmp_path)
     code = f"""
 import sys, jittok
+import jittok.vocab_cache as kept
+kept.SETTLED = -1  # the file is young
 jittok.load  # names are loaded when first used
 before = set(sys.modules)
 tok = jittok.load({str(path)!r})

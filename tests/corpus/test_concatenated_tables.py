@@ -78,9 +78,7 @@ ARROWS = {
 @pytest.mark.parametrize(("first", "second"), [*itertools.product(PARQUETS, PARQUETS)])
 def test_parquet_files_behind_each_other_are_an_error(tmp_path: Path, first: str, second: str) -> None:
     place = len(PARQUETS[first])
-    with pytest.raises(
-        CorpusError, match=rf"a\.parquet: found another Parquet file before byte {place}, expected"
-    ):
+    with pytest.raises(CorpusError, match=rf"a\.parquet: found another Parquet file before byte {place}, expected"):
         read(tmp_path / "a.parquet", PARQUETS[first] + PARQUETS[second])
 
 
