@@ -115,7 +115,7 @@ def test_a_slow_vocabulary_is_told_once_and_is_no_second_witness(slow, jsonl, tm
     assert main(["verify", str(out), "--vocab", str(slow)]) == 0
     said = capfd.readouterr().out
     assert "kernels" not in said
-    assert "general path" in said
+    assert "reference implementation" in said
 
 
 def test_a_dry_run_of_a_slow_vocabulary_ends_in_time(slow, tmp_path, capfd, monkeypatch):
