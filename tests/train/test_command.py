@@ -87,7 +87,7 @@ def test_other_models_and_changed_vocabularies(tmp_path: Path, capsys: Any) -> N
 
 
 def test_tokens_over_spaces_and_maps_of_characters(tmp_path: Path, capsys: Any) -> None:
-    out, common = tmp_path / "x.gguf", [ROOT / "README.md", "--size", 700]
+    out, common = tmp_path / "x.gguf", [ROOT / "README.md", ROOT / "docs" / "train.md", "--size", 700]
     run(capsys, *common, "--superbpe", 500, "--out", out, "--work", tmp_path / "work")
     tok = jittok.load(out)
     assert tok.vocab.pre == "superbpe"
