@@ -88,7 +88,7 @@ class RangeEncoder:
         two steps."""
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
         raw.payload = None  # a long text is there once, and not any more where ids are copied
-        texts, rows = self._rows(texts, stop)
+        texts, rows = self.rows(texts, stop)
         size = int((texts.docs.stops - texts.docs.starts).sum())
         texts.docs = NO_DOCUMENTS
         ids, lengths = _together(rows)
@@ -104,11 +104,11 @@ class RangeEncoder:
         self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED
     ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
         """The documents that are kept, the ids of all (int32), and the number of ids of each, int64[n]."""
-        texts, rows = self._rows(texts, stop)
+        texts, rows = self.rows(texts, stop)
         return texts, *_together(rows)
 
-    def _rows(self, texts: RangeTexts, stop: Cancellation) -> tuple[RangeTexts, list[Row]]:
-        """The same, with ids and lengths in parts."""
+    def rows(self, texts: RangeTexts, stop: Cancellation) -> tuple[RangeTexts, list[Row]]:
+        """As `encode`, with ids and lengths in parts. All texts are encoded here."""
         try:
             rows = [self.tok.encode_batch(docs, **self._special, threads=1) for docs in _steps(texts.docs, stop)]
         except EncodingFailed:

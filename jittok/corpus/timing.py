@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jittok.corpus.cancellation import NEVER_CANCELLED, Cancellation
 from jittok.corpus.compiler import compile_corpus
 from jittok.corpus.options import Options
 from jittok.corpus.prediction import Prediction
-from jittok.corpus.range_encoder import Encoded, RangeEncoder
+from jittok.corpus.range_encoder import Encoded, RangeEncoder, Row
 from jittok.corpus.ranges import RawRange
 from jittok.corpus.reader import Bad, RangeTexts
 from jittok.errors import CorpusError, InWords
@@ -59,14 +58,12 @@ class Sampler(RangeEncoder):
             path, bad = self._bad[0]
             raise CorpusError(path, InWords(f"no text in any sampled document; for example {bad.found}"), bad.expected)
 
-    def encode(
-        self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED
-    ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
+    def rows(self, texts: RangeTexts, stop: Cancellation) -> tuple[RangeTexts, list[Row]]:
         """As the encoder does."""
         data, starts, stops, *_ = texts.docs
         for i, j in zip(starts.tolist(), stops.tolist(), strict=True):
             self.kept.append(data[i:j].tobytes().decode("utf-8", "replace"))
-        return super().encode(texts, stop)
+        return super().rows(texts, stop)
 
 
 def with_time(found: Prediction, texts: Sequence[str], tok: Tokenizer, options: Options, threads: int) -> Prediction:
