@@ -9,6 +9,7 @@ from jittok.decode.decoder_steps import DecoderStep, TextPart, finished, stream_
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
 from jittok.pipeline import Pipeline
+from jittok.pipeline.growth import needs_measuring
 from jittok.pipeline.pipeline import FIRST_TEXT
 from jittok.pipeline.steps import JoinRaw, JoinRawBetweenSpecial
 from jittok.reference.pipeline import runner
@@ -27,6 +28,7 @@ class FileStream(StreamDecoder):
         self._joins_raw = any(isinstance(step, JoinRaw) for step in pipeline.decode)
         self._between = any(isinstance(step, JoinRawBetweenSpecial) for step in pipeline.decode)
         self._bytes = codecs.getincrementaldecoder("utf-8")(errors)
+        self._measures = needs_measuring(pipeline.decode)
         self._reset()
 
     def _reset(self) -> None:
@@ -36,6 +38,7 @@ class FileStream(StreamDecoder):
         self._chain: list[DecoderStep] = (
             [] if self._joins_raw or self._pieces else [*map(stream_step, self._pipeline.decode)]
         )
+        self._texts: list[str] = []  # of tokens, where all of them decide how long the text may become
         self._bytes.reset()
 
     def push(self, token: int) -> str:
@@ -54,6 +57,10 @@ class FileStream(StreamDecoder):
             text += self._bytes.decode(b"", final=True)
         elif self._pieces is not None:
             text += self._pieces.finish()
+        elif self._measures:
+            texts = self._texts
+            self._reset()
+            return "".join(self._run.decoded(texts))
         else:
             text += "".join(part.text for part in finished(self._chain))
         self._reset()
@@ -84,4 +91,7 @@ class FileStream(StreamDecoder):
         if self._pieces is not None:
             return self._pieces.push(token)
         text = self._run.texts.get(token)
+        if text is not None and self._measures:
+            self._texts.append(text)
+            return ""
         return "" if text is None else "".join(part.text for part in through(self._chain, [TextPart(text)]))

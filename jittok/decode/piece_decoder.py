@@ -24,6 +24,7 @@ from jittok.decode.pieces import LENGTH, pieces_of
 from jittok.decode.rows import DecodeFrame, Decoder
 from jittok.fragments import TEXT
 from jittok.pipeline import steps
+from jittok.pipeline.growth import needs_measuring
 from jittok.pipeline.models import BYTE, CONTROL, UNKNOWN
 from jittok.pipeline.models import Pieces as SentencePieces
 from jittok.pipeline.pipeline import Pipeline
@@ -376,8 +377,9 @@ def _fits(pipeline: Pipeline) -> bool:
 
 
 def make_piece_decoder(pipeline: Pipeline, run: Runner) -> PieceDecoder | None:
-    """The decoder of a file whose tokens become pieces; None for any other."""
-    if not _fits(pipeline):
+    """The decoder of a file whose tokens become pieces; None for any other, and where a text must be measured after
+    each step."""
+    if not _fits(pipeline) or needs_measuring(pipeline.decode):
         return None
     if isinstance(pipeline.model, SentencePieces):
         fits = len(pipeline.decode) == 1 and isinstance(pipeline.decode[0], JoinPieces)

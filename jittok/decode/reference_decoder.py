@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jittok.decode.file_stream import FileStream
 from jittok.decode.stream import StreamDecoder
-from jittok.errors import InvalidToken
+from jittok.errors import EncodingFailed, InvalidToken
 from jittok.locks import once
 from jittok.pipeline.pipeline import FIRST_TEXT, SPECIAL, Pipeline
 from jittok.pipeline.steps import (
@@ -152,8 +152,18 @@ class ReferenceDecoder:
         found = None if joined is None or frame.around else joined.rows(ids, offsets, frame.special)
         if found is not None:
             return found
-        texts = [self._one(ids[start:stop], frame, joined) for start, stop in pairwise(offsets.tolist())]
+        texts = [
+            self._row(k, ids[start:stop], frame, joined) for k, (start, stop) in enumerate(pairwise(offsets.tolist()))
+        ]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
+
+    def _row(
+        self, row: int, ids: NDArray[np.int32], frame: ReferenceDecodeFrame, joined: PieceDecoder | None
+    ) -> bytes | bytearray:
+        try:
+            return self._one(ids, frame, joined)
+        except EncodingFailed as error:
+            raise EncodingFailed(row, error.offset, error.found, error.expected) from None
 
     @once
     def _tied(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:

@@ -16,12 +16,13 @@ from jittok.encode.precheck import PreCheckTables
 from jittok.encode.reference_encoder import GENERAL_ARRAYS, PARTS, ReferenceEncoder, as_text, fragment_ids, normalized
 from jittok.encode.utf8_repair import well_formed, well_formed_copies
 from jittok.encode.workspace import Workspace
-from jittok.errors import UnsupportedVocab
+from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED, Failure
 from jittok.inputs import PADDING, Documents
 from jittok.locks import once
 from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
 from jittok.pipeline import Pipeline
+from jittok.pipeline.growth import needs_measuring
 from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
 from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
 from jittok.pipeline.steps import Replace
@@ -52,6 +53,10 @@ BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
 
 def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: CachedArrays | None) -> Encoder | ReferenceEncoder:
     """The encoder of a Pipeline, of what was compiled before if it is kept."""
+    measured = needs_measuring(pipeline.normalize) or needs_measuring(pipeline.split)
+    if measured and not isinstance(pipeline.model, Pieces):
+        refuse_empty_tokens(pipeline)
+        return ReferenceEncoder(pipeline)  # which measures a text after each step
     known = kept.part(*PARTS) if kept else None
     if known is not None:
         general = known["arrays"] == GENERAL_ARRAYS
@@ -79,7 +84,13 @@ def refuse_empty_tokens(pipeline: Pipeline) -> None:
     ASCII text at every character, and panics at any other."""
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         searched = pipeline.normalize and flags & NORMALIZED and not flags & UNSEARCHED
-        if searched and not normalized(pipeline, token.content.encode()):
+        if not searched:
+            continue
+        try:
+            text = normalized(pipeline, token.content.encode())
+        except EncodingFailed as error:
+            raise UnsupportedVocab(pipeline.source, "added_tokens", error.found, error.expected) from None
+        if not text:
             raise UnsupportedVocab(
                 pipeline.source, "added_tokens", token.content,
                 'a text of which the normalizer leaves something, or "normalized": false beside it',

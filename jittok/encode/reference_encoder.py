@@ -6,6 +6,7 @@ one fragment.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -80,18 +81,17 @@ class ReferenceEncoder:
 
     def pair(self, first: bytes, second: bytes, rule: ReferenceEncodeOptions) -> NDArray[np.int32]:
         """int32[n]: the ids of two texts as the file's template joins them."""
-        run = _runner(self.vocab)
-        parts = [
-            run.encode(as_text(text, rule.replace, k), rule.parse_special) for k, text in enumerate((first, second))
-        ]
-        return np.array(run.around(parts[0], parts[1], rule.add_special), np.int32)
+        parts = [self._bare_ids(text, rule, k).tolist() for k, text in enumerate((first, second))]
+        return np.array(_runner(self.vocab).around(parts[0], parts[1], rule.add_special), np.int32)
 
-    def _ids(self, text: bytes, rule: ReferenceEncodeOptions, document: int) -> NDArray[np.int32]:
-        run = _runner(self.vocab)
+    def _bare_ids(self, text: bytes, rule: ReferenceEncodeOptions, document: int) -> array[int]:
         try:
-            ids = run.ids(as_text(text, rule.replace, document), rule.parse_special)
+            return _runner(self.vocab).ids(as_text(text, rule.replace, document), rule.parse_special)
         except EncodingFailed as error:
             raise EncodingFailed(document, error.offset, error.found, error.expected) from None
+
+    def _ids(self, text: bytes, rule: ReferenceEncodeOptions, document: int) -> NDArray[np.int32]:
+        ids = self._bare_ids(text, rule, document)
         found = np.frombuffer(ids, np.int32) if ids else np.empty(0, np.int32)
         if not any(rule.around):
             return found

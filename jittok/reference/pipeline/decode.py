@@ -87,6 +87,8 @@ def _join_fallback(texts: Texts) -> Texts:
 
 
 def _replaced(text: str, step: steps.ReplaceEach) -> str:
+    if step.pattern.literal and step.pattern.text:
+        return text.replace(step.pattern.text, step.content)
     return str(compiled(step.pattern).sub(lambda _: step.content, text)) if text else text
 
 

@@ -92,6 +92,8 @@ def replaced(piece: Piece, pattern: steps.Pattern, content: str) -> Piece:
     """All matches replaced, from the left. What replaces the empty text at the start comes from place 0."""
     if not piece.text:
         return piece
+    if pattern.literal and pattern.text and piece.positions is None and piece.units is None:
+        return piece._replace(text=piece.text.replace(pattern.text, content))
     text, positions, units, done, found = io.StringIO(), list[int](), list[Unit](), 0, False
     for match in compiled(pattern).finditer(piece.text):
         found = True

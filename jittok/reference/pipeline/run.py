@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, groupby
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from jittok.locks import once
 from jittok.pipeline import steps
+from jittok.pipeline.growth import needs_measuring
 from jittok.pipeline.models import CONTROL, UNKNOWN, Pieces
 from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline
 from jittok.reference.pipeline.added import Found, Search
 from jittok.reference.pipeline.decode import PiecesText, decoder, raw_bytes
+from jittok.reference.pipeline.limit import MeasuredText, MeasuredTokens
 from jittok.reference.pipeline.models import Word, word_model
 from jittok.reference.pipeline.normalize import Piece, Unit, joined, normalizer
 from jittok.reference.pipeline.sentencepiece import SentencePieceEncoder
@@ -47,6 +50,9 @@ class Runner:
         self.pieces = isinstance(pipeline.model, Pieces)
         self._normalize = [] if self.pieces else [normalizer(step) for step in pipeline.normalize]
         self._split = [splitter(stage) for stage in pipeline.split]
+        self._measures = bool(self._normalize) and needs_measuring(pipeline.normalize)
+        self._measures_words = needs_measuring(pipeline.split)
+        self._measures_tokens = needs_measuring(pipeline.decode)
         wanted = [token for token in pipeline.added if not token.unsearched]
         rows = [(self.normalized(token.content) if token.normalized else token.content, token) for token in wanted]
         self.shown = {
@@ -57,10 +63,15 @@ class Runner:
 
     def normalized(self, text: str) -> str:
         """A text after all normalizers."""
-        piece = Piece(text, self._places(text))
-        for step in self._normalize:
-            piece = step(piece)
-        return piece.text
+        return self._normalized(Piece(text, self._places(text))).text
+
+    def _normalized(self, piece: Piece, see: See = nothing, offset: int = 0) -> Piece:
+        """A piece after all normalizers. offset: bytes before it in the document."""
+        text = MeasuredText(piece.text, offset) if self._measures else None
+        for k, (step, run) in enumerate(zip(self.pipeline.normalize, self._normalize, strict=False), 1):
+            piece = run(piece) if text is None else text.through(k, step, run, piece)
+            see(step, piece)
+        return piece
 
     @once
     def word(self) -> Word:
@@ -80,9 +91,7 @@ class Runner:
                 continue
             piece = text.part(start, stop)
             see("cut", piece)
-            for step, run in zip(self.pipeline.normalize, self._normalize, strict=True):
-                piece = run(piece)
-                see(step, piece)
+            piece = self._normalized(piece, see, len(text.text[:start].encode()) if self._measures else 0)
             for first, last, later in _apart(self.later.cut(piece.text, parse_special)):
                 if later is not None:
                     yield Token(later, *_unit(piece, first, last))
@@ -97,14 +106,24 @@ class Runner:
     def _words(self, piece: Piece, see: See) -> Iterator[Piece]:
         if see is nothing:  # no list of all words: each is gone before the next one comes
             each: Iterator[Piece] = iter((piece,))
-            for run in self._split:
+            for run in self._stages(piece):
                 each = chain.from_iterable(map(run, each))
             return each
         words = [piece]
-        for stage, run in zip(self.pipeline.split, self._split, strict=True):
+        for stage, run in zip(self.pipeline.split, self._stages(piece), strict=True):
             words = [word for part in words for word in run(part)]
             see(stage, words)
         return iter(words)
+
+    def _stages(self, piece: Piece) -> list[Callable[[Piece], Iterable[Piece]]]:
+        """The stages of the splitter for a piece, each of whose words is measured if it may become too long."""
+        if not self._measures_words:
+            return [*self._split]
+        text = MeasuredText(piece.text)
+        return [
+            partial(text.words, k, stage, run)
+            for k, (stage, run) in enumerate(zip(self.pipeline.split, self._split, strict=True), 1)
+        ]
 
     def encode(self, text: str, parse_special: bool = False) -> list[int]:
         """The ids of a text, nothing around them."""
@@ -219,9 +238,14 @@ class Runner:
             pieces = PiecesText(self.pipeline)
             return ("".join(map(pieces.push, ids)) + pieces.finish()).encode()
         texts = [self.texts[token] for token in ids if token in self.texts]
-        for step in self._decoders:
-            texts = step(texts)
-        return "".join(texts).encode()
+        return "".join(self.decoded(texts)).encode()
+
+    def decoded(self, texts: list[str]) -> list[str]:
+        """Texts of tokens after all decoders. Raises EncodingFailed where they become too long."""
+        tokens = MeasuredTokens(texts) if self._measures_tokens else None
+        for k, (step, run) in enumerate(zip(self.pipeline.decode, self._decoders, strict=True), 1):
+            texts = run(texts) if tokens is None else tokens.through(k, step, run, texts)
+        return texts
 
 
 def _apart(found: Iterable[Found]) -> Iterator[Found]:

@@ -1,0 +1,118 @@
+"""Runs steps that may multiply a text, each only where its result stays below a limit.
+
+The size of a replacement is known from its matches before anything is written. Other steps that may multiply are tried
+on short parts of the text first: what becomes of the parts is nearly as long as what becomes of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from jittok.errors import EncodingFailed, InWords
+from jittok.pipeline.growth import ALWAYS_ALLOWED, MOST_TIMES, allowed, growth_of
+from jittok.pipeline.patterns import compiled
+from jittok.pipeline.steps import Decoder, Normalizer, Replace, ReplaceEach, Splitter
+from jittok.reference.pipeline.normalize import Piece
+
+PART = 1 << 8
+"""Characters of a part: a step makes at most 65,536 bytes of each."""
+NEARLY = 2
+"""A trial on parts refuses only what is so many times too large: where parts meet, a step may do something else."""
+
+
+def size_of(text: str) -> int:
+    """Bytes of a text as UTF-8, which is not made where they are as many as the characters."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def refuse(
+    kind: str, number: int, step: Normalizer | Splitter | Decoder, found: str, size: int, offset: int = 0
+) -> EncodingFailed:
+    """The error of a text of `size` bytes of which a step makes too much. kind: what the step is one of."""
+    return EncodingFailed(
+        0, offset, InWords(f"{found} bytes after step {number} of the {kind}, {type(step).__name__}"),
+        f"at most {allowed(size):,}: {MOST_TIMES} times the {size:,} before its first step, "
+        f"or {ALWAYS_ALLOWED:,} if that is more",
+    )  # fmt: skip
+
+
+class MeasuredText:
+    """A text on its way through normalizers: its first size decides how large it may become."""
+
+    def __init__(self, text: str, offset: int = 0) -> None:
+        self.size, self.offset = size_of(text), offset
+        self.most = allowed(self.size)
+
+    def through(self, number: int, step: Normalizer, run: Callable[[Piece], Piece], piece: Piece) -> Piece:
+        """What a step makes of a piece. Raises EncodingFailed, before memory is taken, where that is too much."""
+        before = size_of(piece.text)
+        times, more = growth_of(step)
+        if isinstance(step, Replace):
+            if times * before > self.most:
+                self._check(number, step, replaced_size(piece.text, step, self.most) if piece.text else 0)
+        elif times * before + more > self.most:
+            self._check(number, step, _tried(run, piece.text, NEARLY * self.most), NEARLY)
+        made = run(piece)
+        self._check(number, step, size_of(made.text))
+        return made
+
+    def _check(self, number: int, step: Normalizer, found: int, times: int = 1) -> None:
+        if found > times * self.most:
+            raise refuse("normalizer", number, step, f"at least {found // times:,}", self.size, self.offset)
+
+    def words(
+        self, number: int, stage: Splitter, run: Callable[[Piece], Iterable[Piece]], piece: Piece
+    ) -> Iterator[Piece]:
+        """What a stage of the splitter makes of a word of the text. A stage writes twice the bytes of a word at most,
+        or a mark in place of each space."""
+        for word in run(piece):
+            found = size_of(word.text)
+            if found > self.most:
+                raise refuse("pre-tokenizer", number, stage, f"at least {found:,}", self.size)
+            yield word
+
+
+def replaced_size(text: str, step: Replace | ReplaceEach, most: int) -> int:
+    """Bytes of a text after a replacement, or a number above `most`."""
+    size, content = size_of(text), size_of(step.content)
+    pattern = step.pattern
+    if pattern.literal and pattern.text:
+        return size + text.count(pattern.text) * (content - size_of(pattern.text))
+    for match in compiled(pattern).finditer(text):
+        size += content - size_of(match.group())
+        if size - (len(text) - match.end()) * 4 > most:  # whatever is removed from the rest
+            break
+    return size
+
+
+def _tried(run: Callable[[Piece], Piece], text: str, most: int) -> int:
+    """Bytes of what becomes of the parts of a text, or a number above `most`."""
+    size = 0
+    for at in range(0, len(text), PART):
+        size += size_of(run(Piece(text[at : at + PART], None)).text)
+        if size > most:
+            break
+    return size
+
+
+class MeasuredTokens:
+    """Texts of tokens on their way through decoders: their first size decides how large they may become."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.size = sum(map(size_of, texts))
+        self.most = allowed(self.size)
+
+    def through(self, number: int, step: Decoder, run: Callable[[list[str]], list[str]], texts: list[str]) -> list[str]:
+        """What a step makes of texts. Raises EncodingFailed, before memory is taken, where that is too much."""
+        if isinstance(step, ReplaceEach):
+            found = 0
+            for text in texts:
+                found += replaced_size(text, step, self.most) if text else 0
+                self._check(number, step, found)
+        made = run(texts)
+        self._check(number, step, sum(map(size_of, made)))
+        return made
+
+    def _check(self, number: int, step: Decoder, found: int) -> None:
+        if found > self.most:
+            raise refuse("decoder", number, step, f"at least {found:,}", self.size)
