@@ -235,7 +235,7 @@ def _payloads(source: Source, options: Options) -> Iterator[Any]:
             rows = tables.parquet_rows(source, None, options, 0, content)
         yield from (array for _, array, _ in rows)
         return
-    with _opened(source) as raw:
+    with opened(source) as raw:
         read = open_unpacked(raw, source.packing, source.path)
         if source.kind == "txt":
             yield _everything(read, Limit(source.path, options.max_document_bytes))
@@ -244,7 +244,7 @@ def _payloads(source: Source, options: Options) -> Iterator[Any]:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[IO[bytes]]:
+def opened(source: Source) -> Iterator[IO[bytes]]:
     """The bytes of an input as they are on disk; standard input stays open. CorpusError for an empty compressed
     file."""
     if source.packing and source.size == 0:  # some readers take nothing at all for the end of the data
@@ -280,7 +280,7 @@ def _count(kind: str, payload: Any) -> int:
 
 def _one_stream(unit: Unit, source: Source, options: Options) -> Iterator[RawRange]:
     """Standard input, or another stream, as one document."""
-    with _opened(source) as raw:
+    with opened(source) as raw:
         read = raw.read if source.path == STDIN else open_unpacked(raw, source.packing, source.path)
         tally = _Tally(unit.source, read)
         text = _everything(tally.read, Limit(source.path, options.max_document_bytes))
@@ -345,7 +345,7 @@ def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
 def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterator[RawRange]:
     """Ranges of inputs that can only be read from the start: compressed files, standard input, texts with
     separators."""
-    with _opened(source) as raw:
+    with opened(source) as raw:
         read, done = open_unpacked(raw, source.packing, source.path), 0
         tally = _Tally(unit.source, read) if source.size is None else None  # a stream cannot tell its place
         if tally is not None:

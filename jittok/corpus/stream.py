@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jittok.corpus.decompression import open_unpacked
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import MAX_DOCUMENT_BYTES, Options
-from jittok.corpus.ranges import cut_lines, read_unit, units
+from jittok.corpus.ranges import cut_lines, opened, read_unit, units
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
 from jittok.errors import CorpusError, InWords
@@ -51,13 +51,10 @@ def read_documents(sources: Sequence[Source], options: Options) -> Iterator[Read
 
 def lines_of(source: Source) -> Iterator[bytes]:
     """The lines of a text, packed or not, without their ends."""
-    raw = source.open()
-    try:
+    with opened(source) as raw:
         limit = Limit(source.path, MAX_DOCUMENT_BYTES, "line")
         for _, block in cut_lines(open_unpacked(raw, source.packing, source.path), LINES_BYTES, limit):
             yield from block.removesuffix(b"\n").split(b"\n")
-    finally:
-        raw.close()
 
 
 def place(sources: Sequence[Source], source: int, line: int) -> str:

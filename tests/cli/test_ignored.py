@@ -120,4 +120,4 @@ def test_training_refuses_before_any_work(
 def test_a_pre_that_goes_into_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "x.json")
     assert main(["convert", "gpt-2", "--to", "tokenizer.json", "--pre", "qwen2", "--out", out]) == 2
-    assert "--pre: found 'qwen2' for a tokenizer.json, expected none (only a GGUF file" in capsys.readouterr().err
+    assert "--pre: found 'qwen2' for a tokenizer.json, expected none (only GGUF files" in capsys.readouterr().err
