@@ -88,7 +88,7 @@ def test_a_line_end_in_a_name_makes_no_line(here: Path, told: Any) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_spaces_in_a_name_stay(told: Any) -> None:
-    assert "a  b\u3000c.txt: found nothing" in told(2, "count", "--vocab", f"{EVIL}.json", "a  b\u3000c.txt")
+    assert "a  b\u3000c.txt: found no such file" in told(2, "count", "--vocab", f"{EVIL}.json", "a  b\u3000c.txt")
 
 
 def test_text_stays_as_it_is() -> None:
