@@ -131,10 +131,10 @@ def test_options_of_pieces_that_cannot_be_are_refused(tmp_path: Path) -> None:
         ("slices", 0, "from 1 to"),
         ("character_coverage", float("nan"), "above 0, at most 1"),
         ("character_coverage", 2.0, "above 0, at most 1"),
-        ("user_defined", ("a", "a"), "each once"),
-        ("control", ("",), "texts of their own"),
-        ("control", ("<unk>",), "not <unk>"),
-        ("user_defined", ("<0x0A>",), "no bytes"),
+        ("user_defined", ("a", "a"), "found 'a', expected distinct texts"),
+        ("control", ("",), "found '', expected distinct texts"),
+        ("control", ("<unk>",), "found '<unk>', expected distinct texts other than <unk>"),
+        ("user_defined", ("<0x0A>",), "found '<0x0A>', expected distinct texts other than .* byte tokens"),
     ],
 )
 def test_an_option_of_pieces_that_cannot_be_is_refused(name: str, value: Any, said: str) -> None:
