@@ -1,7 +1,7 @@
 """Many texts to ids, on several threads.
 
-A thread acquires a `Workspace`, arrays that are kept between calls, for one stretch of documents at a time. Fragments
-do not influence each other, so neither the stretches nor the number of threads can change an id.
+For each stretch of documents a thread acquires a `Workspace`: arrays that are kept between calls. Fragments do not
+influence each other, so neither the stretches nor the number of threads can change an id.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CAPACITY_MARGIN = 1.2
 
 
 def encode_batch(encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int | None, progress: bool) -> TokenArray:
-    """One row a text, the same ids as `Encoder.one`. Raises EncodingFailed for the first that cannot be encoded."""
+    """One row per text, with the ids of `Encoder.one`. Raises EncodingFailed for the first text that has no ids."""
     parts: list[NDArray[np.int32]] = []
     ends: list[NDArray[np.int64]] = []
     for ids, row_ends in stretches(encoder, texts, rule, threads, progress, together=True):
@@ -59,7 +59,7 @@ def encode_batch(encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int
 
 
 def encode_one(encoder: Encoder, text: bytes, rule: EncodeOptions, threads: int | None) -> NDArray[np.int32]:
-    """`Encoder.one`, by several threads where the text is long and the model lets it be cut. Raises EncodingFailed."""
+    """`Encoder.one`, on several threads if the text is long and the model has safe cuts. Raises EncodingFailed."""
     if thread_count(threads) == 1 or len(text) < LEAST_BYTES or not encoder.can_split_at_spaces(len(text)):
         return encoder.one(text, rule)
     ((ids, _),) = stretches(encoder, [text], rule, threads, together=True)
@@ -67,7 +67,7 @@ def encode_one(encoder: Encoder, text: bytes, rule: EncodeOptions, threads: int 
 
 
 def count_one(encoder: Encoder, text: bytes, rule: EncodeOptions, threads: int | None = None) -> int:
-    """How many ids `encode_one` gives. They are not kept. Raises EncodingFailed."""
+    """The number of ids of a text, which are not kept. Raises EncodingFailed."""
     return sum(int(ends[-1]) for _, ends in stretches(encoder, [text], rule, threads, keep_ids=False))
 
 
@@ -82,15 +82,15 @@ def stretches(
     together: bool = False,
     chunked: bool = False,
 ) -> Iterator[tuple[Any, ...]]:
-    """ids (int32) and ends of rows (int64) of one stretch of documents after the other, in order.
+    """Yields ids (int32) and ends of rows (int64) of one stretch of documents after another, in order.
 
-    Without `keep_ids` there are only ends. The next texts are read while threads work. Errors come in the order of
-    the documents, for any number of threads.
+    Without `keep_ids` there are only ends. The next texts are read while threads work. Errors are raised in the order
+    of the documents, for any number of threads.
 
-    beside(documents, first, last, document_ends, starts, stops, tokens, ends, ids): called for each stretch, in its
-    thread, with its fragments (see `partition.cut_documents`) and their ids. Its result is the third item.
-    together: the work of several threads may come as one stretch.
-    apart: `extra_results` may be asked of some fragments of a document at a time.
+    extra_results(documents, first, last, document_ends, starts, stops, tokens, ends, ids): called for each stretch, in
+    its thread, with its fragments (see `partition.cut_documents`) and their ids. Its result is the third item.
+    together: the work of several threads may be yielded as one stretch.
+    chunked: `extra_results` may be called with a part of a document's fragments.
     """
     threads = 1 if _in_python(encoder, extra_results) else thread_count(threads)
     bar = progress_bar(texts) if progress else None
@@ -139,7 +139,7 @@ def stretches(
         yield from finished(pending, 0, bar)
     except (JittokError, GeneratorExit):
         raise
-    except BaseException:  # an interrupt, most likely: threads end what they are at, and no one waits for it
+    except BaseException:  # most likely an interrupt: threads finish their stretch, and no one waits for them
         wait = False
         raise
     finally:
@@ -150,8 +150,8 @@ def stretches(
 
 
 def _in_python(encoder: Encoder, extra_results: Callable[..., Any] | None) -> bool:
-    """Whether the work is plain Python. Then several threads are no faster than one, and the caller's own is the one
-    that Ctrl-C leaves at once; another would go on to the end of its documents, and the process would wait for it."""
+    """Whether the work is plain Python. Then several threads are no faster than one, and it is done in the caller's,
+    which Ctrl-C interrupts at once. Any other thread would finish its documents, and the process would wait for it."""
     return encoder.in_python or bool(getattr(getattr(extra_results, "__self__", None), "in_python", False))
 
 
@@ -170,7 +170,7 @@ def _in_parts(
     pool: Pool,
     keep: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ids of one document (none unless they are to be kept), and how many it has, by several threads."""
+    """The ids of one document (none without `keep`) and their number, by several threads."""
     if docs.to_copy:
         docs, base, document = own(docs, base, document, document + 1), base + document, 0
     size = docs.size(document, document + 1)
@@ -204,9 +204,9 @@ def _in_parts(
 
 
 def parts_of_one(encoder: Encoder, text: bytes, rule: EncodeOptions) -> Iterator[NDArray[np.int32]]:
-    """The ids of one text in parts, each encoded when it is asked for; in one where the model does not let it be cut.
+    """Yields the ids of one text in parts, encoded one at a time; in a single part if the model has no safe cuts.
 
-    Raises EncodingFailed in the part where it happens: ids of those before it have been given.
+    Raises EncodingFailed at the part that fails; the ids of the parts before it have been yielded by then.
     """
     if len(text) < PART_BYTES or not encoder.can_split_at_spaces(len(text)):
         yield encoder.one(text, rule)
@@ -223,7 +223,7 @@ def parts_of_one(encoder: Encoder, text: bytes, rule: EncodeOptions) -> Iterator
         encoder.release(workspace)
     (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // PART_BYTES))
     for i, j in pairwise(first):
-        workspace = encoder.acquire()  # no one's while the caller has the ids
+        workspace = encoder.acquire()  # not held while the caller has the ids
         try:
             if workspace.ends.size < j - i:
                 workspace.grow_fragments(j - i)
@@ -247,7 +247,7 @@ def _in_order(
     pool: Pool,
     bar: Any,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ids of many stretches, by several threads, and the ends of their rows. `expected`: bytes, a guess."""
+    """The ids of many stretches, by several threads, and the ends of their rows. expected: a guess of all bytes."""
     rows: list[NDArray[np.int64]] = []
     sizes: list[int] = []
 
@@ -283,8 +283,8 @@ def _in_order(
 def _one_by_one(
     encoder: Encoder, source: Iterable[tuple[Any, int, int, int, bool]], times: float, rule: EncodeOptions, bar: Any
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ids of many stretches, one after the other in one array, and the ends of their rows. `times`: how many times
-    as many bytes there are as in the first, a guess."""
+    """The ids of many stretches in one array, and the ends of their rows. times: a guess of all bytes, as a multiple of
+    those of the first stretch."""
     count, rows = 0, list[NDArray[np.int64]]()
     with encoder.workspace() as workspace:
         for docs, base, first, last, _ in source:
@@ -303,7 +303,7 @@ def _one_by_one(
 
 
 def _taken(workspace: Workspace, count: int) -> NDArray[np.int32]:
-    """The workspace's first `count` ids: its array, if they are many."""
+    """The workspace's first `count` ids: a copy if they are few, else its array itself."""
     if count < LEAST_DETACHED_IDS:
         return workspace.ids[:count].copy()
     return workspace.detach_ids(count)
@@ -320,8 +320,8 @@ def _stretch(
     extra_results: Callable[..., Any] | None,
     chunked: bool,
 ) -> tuple[Any, ...]:
-    """ids of documents first .. last - 1, the ends of their rows, and what `extra_results` gives. `base`: number of
-    document 0."""
+    """The ids of documents first .. last - 1, the ends of their rows, and the result of `extra_results`. base: the
+    number of document 0."""
     if docs.to_copy and extra_results is not None:
         docs, base, first, last = own(docs, base, first, last), base + first, 0, last - first
     with encoder.workspace() as workspace:
@@ -360,8 +360,8 @@ def _encoded(
     rule: EncodeOptions,
     at: int,
 ) -> tuple[int, NDArray[np.int64]]:
-    """Encode documents first .. last - 1 after the workspace's first `at` ids. Returns how many it has now, and the
-    ends of the rows in them."""
+    """Encode documents first .. last - 1 after the workspace's first `at` ids. Returns the number of its ids now, and
+    the ends of the rows in them."""
     if docs.to_copy:
         return _copied(encoder, workspace, docs, base, first, last, rule, at)
     fragments = encoder.cut(workspace, docs, first, last, rule)
@@ -379,7 +379,7 @@ def _copied(
     rule: EncodeOptions,
     at: int,
 ) -> tuple[int, NDArray[np.int64]]:
-    """The same for documents that somebody else may write to: a few are copied at a time."""
+    """The same for documents in memory that others may write to: a few at a time are copied first."""
     ends = np.cumsum(docs.sizes(first, last))
     marks = np.arange(BYTES_PER_COPY, int(ends[-1]), BYTES_PER_COPY)
     cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), last - first})
@@ -397,7 +397,7 @@ def _copied(
 
 
 def _row_ends(workspace: Workspace, documents: int, at: int = 0) -> NDArray[np.int64]:
-    """Where the ids of the workspace's documents end, counted from `at`, where those of the first begin."""
+    """The offsets where the ids of the workspace's documents end, relative to `at`, where the first document begins."""
     ends = workspace.document_ends[:documents]
     row_ends = workspace.ends[ends - 1] - at
     row_ends[ends == 0] = 0
@@ -405,9 +405,9 @@ def _row_ends(workspace: Workspace, documents: int, at: int = 0) -> NDArray[np.i
 
 
 def _times(texts: Any, docs: Documents) -> float:
-    """How many times as much text there is as in this part, which is not empty; a guess for what has no length."""
+    """All text as a multiple of this part, which is not empty; a guess where `texts` has no length."""
     if isinstance(texts, list | tuple):
-        with contextlib.suppress(TypeError):  # something that is no text, which is told when its turn comes
+        with contextlib.suppress(TypeError):  # not a text: an error that is raised when its turn comes
             here = sum(map(len, texts[: docs.starts.size]))
             return sum(map(len, texts)) / here if here else 1
     return max(1, len(texts) / docs.starts.size) if hasattr(texts, "__len__") else UNKNOWN_TIMES

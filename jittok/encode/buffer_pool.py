@@ -1,13 +1,13 @@
-"""Memory for the ids of large calls, used again once no one has the ids.
+"""Memory for the ids of large calls, reused once the caller has released them.
 
-First touches of new pages are a tenth of the time of encoding, and more than all of it where the system must find
-memory first. The C library gives large arrays back to the system as soon as they are free, and one that turns out too
-small is copied to another. Here an array is the beginning of a mapping of its own with capacity for twice as many ids,
-but at most SPARE more: room that is never touched is no memory. When the array and all views of it are gone, the next
-call takes its mapping.
+Page faults of new memory take a tenth of the time of encoding, and more than all of it where the system has to find
+free memory first. The C library returns large arrays to the system as soon as they are free, and copies an array that
+turns out too small. Here an array is the beginning of a mapping of its own with capacity for twice as many ids, but at
+most SPARE more: pages that are never touched take no memory. When the array and all views of it are gone, the next call
+reuses its mapping.
 
-Whether an array is gone is asked when memory is wanted. Nothing runs at the moment when it goes: Python would lose a
-Ctrl-C that comes while it runs a finalizer.
+Whether an array is gone is checked when memory is needed. There is no finalizer: Python would lose a Ctrl-C that comes
+while it runs one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ POSSIBLE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap, "MADV_HUGEPAGE")
 
 
 class Mapping:
-    """Pages of this process, how many of their bytes may have been touched, and who has the ids in them."""
+    """A memory mapping, how many of its bytes may have been touched, and a weak reference to the array in it."""
 
     __slots__ = ("holder", "pages", "skip", "touched")
 
@@ -50,18 +50,19 @@ class Mapping:
         self.holder: Callable[[], object] = _nobody
 
     def array(self) -> NDArray[np.int32]:
-        """All of it. As long as this array or a view of it is there, the mapping is not used again."""
+        """An array over all of it. The mapping is not reused while this array or a view of it exists."""
         ids = np.frombuffer(self.pages, np.int32, self.count, self.skip)
         self.holder = weakref.ref(ids)
         return ids
 
     @property
     def count(self) -> int:
-        """Ids that there is capacity for."""
+        """Its capacity in ids."""
         return (len(self.pages) - self.skip) // WORD
 
     def cut(self, used: int) -> None:
-        """Give back what was touched, but for the first `used` bytes, if it is much: somebody may keep ids for long."""
+        """Return touched pages after the first `used` bytes to the system, if they are many: the caller may keep the
+        ids for long."""
         if self.touched > 2 * used + HUGE:
             start = -(-used // HUGE) * HUGE
             with contextlib.suppress(OSError):
@@ -74,42 +75,41 @@ def _nobody() -> object:
 
 
 class BufferPool:
-    """The mappings that calls may use again (`kept`, which several may share), and the one that was given last."""
+    """The mappings that calls may reuse (`kept`, which several pools may share), and the one that was given last."""
 
     def __init__(self, kept: list[Mapping] | None = None) -> None:
         self._kept = [] if kept is None else kept
         self._given: Mapping | None = None
 
     def array(self, count: int) -> NDArray[np.int32]:
-        """An array for at least so many ids, of any content."""
+        """An array for at least `count` ids, not initialized."""
         self._given = None
         if not POSSIBLE or count < LEAST_IDS:
             return np.empty(count, np.int32)
         try:
             given = self._free(count) or Mapping(count)
-        except (OSError, ValueError, OverflowError):  # no address space for so much: some of it is not needed
+        except (OSError, ValueError, OverflowError):  # no address space for that; the spare capacity is not needed
             return np.empty(count, np.int32)
         given.touched = max(given.touched, WORD * count)
         self._given = given
         return given.array()
 
     def detach(self, ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-        """The first `count` ids of the array that was given last, for whoever wanted them. What is left over goes back
-        to the system if it is much."""
+        """The first `count` ids of the array that was given last, for the caller. What is left over is returned to the
+        system if it is much."""
         given, self._given = self._given, None
         if given is not None:
             given.touched = max(given.touched, WORD * count)
             given.cut(WORD * count)
             self._keep(given)
         elif 5 * count < 4 * ids.size:
-            ids.resize(count, refcheck=False)  # no one else has seen it: what is left over goes back in place
-        # Otherwise the little that is left over stays: the C library hands memory of the same size out again without
-        # asking the system.
+            ids.resize(count, refcheck=False)  # no one else has a reference: the rest is released in place
+        # Otherwise the small rest stays: the C library reuses memory of the same size without a system call.
         return ids[:count]
 
     def drop(self, first: int, last: int) -> int:
-        """Give back the pages of ids first .. last - 1 of the array that was given last, whose content is lost; up to
-        which they went."""
+        """Return the pages of ids first .. last - 1 of the array that was given last to the system; their content is
+        lost. Returns the offset up to which they were released."""
         start, stop = -(-WORD * first // HUGE) * HUGE, WORD * last // HUGE * HUGE
         if self._given is None or start >= stop:
             return first
@@ -118,26 +118,26 @@ class BufferPool:
         return stop // WORD
 
     def forget(self) -> None:
-        """Let go of the array that was given last, for good: no one wants its ids."""
+        """Release the array that was given last: its ids are not needed."""
         self._given = None
 
     def _free(self, count: int) -> Mapping | None:
-        """A mapping that no one has ids in, and no other thread takes. One that is too small is released."""
+        """A mapping without an array in use, which no other thread can take. One that is too small is released."""
         for found in tuple(self._kept):
             if found.holder() is not None:
                 continue
             try:
                 self._kept.remove(found)
-            except ValueError:  # another thread was faster
+            except ValueError:  # another thread has taken it
                 continue
-            if found.holder() is not None:  # so fast that it has brought it back, with its ids
+            if found.holder() is not None:  # another thread has taken it and put it back, with its ids
                 self._kept.append(found)
             elif found.count >= count:
                 return found
         return None
 
     def _keep(self, given: Mapping) -> None:
-        """Remember a mapping while there are few, so that little memory stays where no one has ids any more."""
+        """Keep a mapping for reuse while there are few, so that little memory stays once all ids are released."""
         bytes_ = given.touched + sum(each.touched for each in tuple(self._kept))
         if len(self._kept) < MOST_MAPPINGS and bytes_ <= KEPT_BYTES:
             self._kept.append(given)

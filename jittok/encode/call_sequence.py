@@ -1,5 +1,6 @@
-"""The steps that prepare a text (`steps`), laid out once for short texts: each kernel reads what the one before it
-leaves. For the next text nothing is written but its bytes and the number of its fragments. See `short_text`.
+"""The steps that prepare a text (`steps`) as a fixed sequence of kernel calls, for short texts: each kernel reads the
+output of the one before it. For the next text only its bytes and the number of its fragments are written. See
+`short_text`.
 """
 
 from __future__ import annotations
@@ -40,27 +41,27 @@ NO_LIMIT = (1 << 62) - 1
 
 
 class TextBuffer(NamedTuple):
-    """Texts at one point of the way, in arrays that stay."""
+    """Texts between two steps, in arrays that stay where they are."""
 
     data: U8
     starts: I64
     stops: I64
     tokens: I32
-    most: int  # bytes of them together
+    most: int  # capacity: bytes of all texts together
 
     @property
     def capacity(self) -> int:
-        """How many there may be."""
+        """Capacity: the number of texts."""
         return self.starts.size
 
     @property
     def all(self) -> tuple[U8, I64, I64, I32]:
-        """As kernels take them."""
+        """The arrays in the order of a kernel's arguments."""
         return self.data, self.starts, self.stops, self.tokens
 
 
 class BoundKernel(NamedTuple):
-    """A kernel, its arguments, which of them is the number of fragments, and from what to what its answer may be."""
+    """A kernel, its arguments, which of them is the number of fragments, and the range of results that are success."""
 
     kernel: Any
     args: tuple[Any, ...]
@@ -75,7 +76,7 @@ Layer = Callable[..., tuple[list[BoundKernel], TextBuffer]]
 def _writes(
     kernel: Any, prefix: tuple[Any, ...], texts: TextBuffer, rest: tuple[Any, ...], most: int
 ) -> tuple[list[BoundKernel], TextBuffer]:
-    """What a kernel writes: it takes texts, their number and the `rest`, then where to write."""
+    """A kernel that takes texts, their number and the `rest`, then the arrays to write to; and what it writes."""
     out, positions = np.empty(most + PAD, np.uint8), np.empty((2, texts.capacity), np.int64)
     ready = BoundKernel(kernel, (*prefix, *texts.all, 0, *rest, out, positions[0], positions[1]), len(prefix) + 4)
     made = TextBuffer(
@@ -109,13 +110,13 @@ def _stripped(step: Any, texts: TextBuffer) -> tuple[list[BoundKernel], TextBuff
 
 
 def _composed(texts: TextBuffer) -> tuple[list[BoundKernel], TextBuffer]:
-    """NFC, if it changes nothing."""
+    """NFC, for texts that it does not change."""
     positions = np.empty(texts.capacity, np.int64)
     return [BoundKernel(find_changed, (nfc_tables(old=True), *texts.all, 0, 1, positions), 5, 0, 0)], texts
 
 
 def _taken_apart(table: Any, composes: bool, _change: Any, texts: TextBuffer) -> tuple[list[BoundKernel], TextBuffer]:
-    """A normal form, if no marks change places."""
+    """A normal form, for texts whose combining marks are in order."""
     kernels, made = _images(table.images, texts)
     if composes:
         more, made = _composed(made)
@@ -142,11 +143,11 @@ LAYERS: dict[Any, Layer] = {
     steps.without_runs: _runs, steps.stripped: _stripped, steps.composed: _composed, steps.decomposed: _taken_apart,
     steps.with_bitmap: _marked,
 }  # fmt: skip
-"""What lays a step out; other steps need Python."""
+"""The function that lays out the calls of a step; steps that are not here need Python."""
 
 
 def layers_of(steps: tuple[Any, ...]) -> list[Layer] | None:
-    """What lays these steps out; None where one needs Python."""
+    """The functions that lay out these steps; None where one of them needs Python."""
     found = list[Layer]()
     for step in steps:
         func, args = (step.func, step.args) if isinstance(step, partial) else (step, ())
@@ -157,7 +158,7 @@ def layers_of(steps: tuple[Any, ...]) -> list[Layer] | None:
 
 
 class CallSequence:
-    """The steps of an encoder in a workspace: kernels and their frames, what the model reads, what happens to ids."""
+    """The steps of an encoder in a workspace: kernels and their frames, the model's input, and the fix-up of ids."""
 
     __slots__ = ("_clear", "_held", "_join", "_keep", "_records", "_runs", "arrays", "marks", "texts")
 
@@ -179,7 +180,7 @@ class CallSequence:
         self._clear = texts.data.ctypes.data + marks, zeros, zeros.size
 
     def prepare(self, address: int, size: int, number: int) -> bool:
-        """Whether the text at an address is now what the model reads."""
+        """Run the steps on the text at an address; whether the model's input is now ready."""
         start, zeros, clear = self._clear
         ctypes.memmove(self._held.ctypes.data, address, size)
         ctypes.memmove(start, zeros.ctypes.data, clear)
@@ -190,7 +191,7 @@ class CallSequence:
         return True
 
     def joined(self, count: int, number: int) -> int:
-        """How many ids are left of those of the model."""
+        """The number of ids after repeats of the unknown token are removed."""
         if self._join is None or count < 0:
             return count
         code, frame, words, at, _, _ = self._join
@@ -198,7 +199,7 @@ class CallSequence:
         return code(frame)  # type: ignore[no-any-return]
 
     def words(self) -> dict[str, int]:
-        """The same as words of a builtin."""
+        """The same as named words of a builtin's frame."""
         start, zeros, clear = self._clear
         steps = self._records.buffer_info()[0]
         words = {
@@ -212,8 +213,8 @@ class CallSequence:
 
 
 def chain_of(layers: list[Layer], workspace: Workspace, unknown: int | None) -> CallSequence | None:
-    """The steps in a workspace; None as long as a kernel is not ready, or where a text may become too long. unknown:
-    the id that does not be beside itself."""
+    """The steps in a workspace; None while a kernel is not compiled, or where a text may become too long. unknown: the
+    id of which repeats become one."""
     held = np.zeros(LONGEST_WITH_GIL + PAD, np.uint8)
     positions = workspace.read_starts, workspace.read_stops, workspace.read_tokens
     texts, kernels, marks = TextBuffer(frozen(held, np.uint8), *positions, LONGEST_WITH_GIL), list[BoundKernel](), 0

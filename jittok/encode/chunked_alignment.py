@@ -1,7 +1,7 @@
-"""Ids of a document with very many fragments, and what is found beside them, a few fragments at a time.
+"""Ids and spans of a document with very many fragments, such as one that is mostly special tokens, in chunks.
 
-Where a fragment begins and ends, its token and where its ids end take 28 bytes, which for a token at every second byte
-is more than the answer.
+A fragment takes 28 bytes (start, stop, token, end of its ids). With a token at every second byte, all fragments at once
+would take more memory than the result.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def align_in_chunks(
     encoder: Encoder, workspace: Workspace, docs: Documents, base: int, document: int, fragments: int,
     rule: EncodeOptions, extra_results: Callable[..., NDArray[np.int64]],
 ) -> tuple[int, NDArray[np.int64]]:  # fmt: skip
-    """How many ids a document has, which are in the workspace, and int64[n, 2] what `extra_results` says of them (see
-    `batch.stretches`). `fragments`: those that the workspace has of it. Raises EncodingFailed."""
+    """Encode one document in chunks. Returns the number of its ids, which are left in the workspace, and int64[n, 2]
+    the result of `extra_results` for them (see `batch.stretches`). fragments: those of the document in the workspace.
+    Raises EncodingFailed."""
     origin, size = int(docs.starts[document]), docs.size(document, document + 1)
     positions = np.int32 if size < 1 << 31 else np.int64
     far_starts, far_stops, tokens = workspace.detach_fragments(fragments)
@@ -44,7 +45,7 @@ def align_in_chunks(
     workspace.grow_ids(int(encoder.ids_per_byte * size) + fragments + SPARE_FRAGMENTS, 0)
     spans = np.empty(
         (encoder.model.IDS_PER_BYTE * size + fragments + SPARE_FRAGMENTS, 2), np.int64
-    )  # few pages are touched
+    )  # most of it is never touched
     count = 0
     for first in range(0, fragments, FRAGMENTS_PER_STEP):
         number = min(FRAGMENTS_PER_STEP, fragments - first)

@@ -1,4 +1,4 @@
-"""Which kernels a file's prepared texts go through."""
+"""The choice of kernels for the prepared texts of a tokenizer file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 
 class CompiledPlan(NamedTuple):
-    """What was compiled."""
+    """The compiled arrays of a model, and how texts are prepared for it."""
 
     family: str
     arrays: Any
@@ -38,7 +38,7 @@ class CompiledPlan(NamedTuple):
 
 
 def compile_plan(pipeline: Pipeline) -> CompiledPlan | None:
-    """The arrays for texts that are prepared first; None for what is not covered."""
+    """The plan for texts that are prepared first; None for a pipeline that no kernel covers."""
     if step_plan(pipeline, True) is None:
         return None
     if isinstance(pipeline.model, Pieces):
@@ -67,9 +67,9 @@ def compile_plan(pipeline: Pipeline) -> CompiledPlan | None:
 
 
 def _planned(pipeline: Pipeline) -> CompiledPlan | None:
-    """The arrays of a model over words, however these are cut."""
+    """The plan of a model over pre-tokens, however these are cut."""
     if any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[1:]):
-        return None  # whether a word is where its document begins is not known after other stages
+        return None  # after other stages it is not known whether a pre-token is at the start of its document
     segments = segments_of(pipeline.split)
     markings = [raw_marking(segment.stages) for segment in segments]
     family, arrays = "", cast(Any, None)
@@ -94,7 +94,7 @@ def _planned(pipeline: Pipeline) -> CompiledPlan | None:
 
 
 def _unigram(pipeline: Pipeline) -> CompiledPlan | None:
-    """The arrays of a Unigram model that does as many of the last steps of the normalizer as it can."""
+    """The plan of a Unigram model whose kernel does as many of the last steps of the normalizer as it can."""
     from jittok.models.ugm.files.compile import compile_pipeline  # only Unigram needs it
 
     for k in range(1, len(pipeline.normalize) + 1):
@@ -107,7 +107,7 @@ def _unigram(pipeline: Pipeline) -> CompiledPlan | None:
 
 
 def _characters(split: tuple[Splitter, ...]) -> tuple[str, ...]:
-    """The characters that words are made of, where they are spelled in bytes."""
+    """The 256 characters of the byte alphabet, where pre-tokens are written in it."""
     spelled = [k for k, stage in enumerate(split) if isinstance(stage, SpellBytes)]
     if not spelled or any(isinstance(stage, Metaspace | PrefixSpace) for stage in split[spelled[-1] :]):
         return ()
@@ -115,7 +115,7 @@ def _characters(split: tuple[Splitter, ...]) -> tuple[str, ...]:
 
 
 def _apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter, ...]]:
-    """(a stage that only puts something before, those after it)."""
+    """(the first stage if it only writes a prefix, the stages after it)."""
     if split and isinstance(split[0], PrefixSpace):
         return split[0], split[1:]
     if split and isinstance(split[0], Metaspace):
@@ -125,14 +125,14 @@ def _apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter
 
 
 def _written_in_front(prefix: Splitter | None) -> str:
-    """Characters that the first stage puts into texts, after all normalizers."""
+    """Characters that the first stage writes into texts, after all normalizers."""
     if isinstance(prefix, Metaspace):
         return prefix.mark
     return "" if prefix is None else " "
 
 
 def _no_spaces(normalize: tuple[Normalizer, ...], prefix: Splitter | None) -> bool:
-    """Whether every space has become U+2581, and no other is put before."""
+    """Whether every space has become U+2581, and no prefix is a space."""
     if isinstance(prefix, Metaspace) and prefix.mark == SPACE_MARK:
         return True
     last = normalize[-1] if normalize else None
@@ -140,8 +140,8 @@ def _no_spaces(normalize: tuple[Normalizer, ...], prefix: Splitter | None) -> bo
 
 
 def _cuts_between(stage: Splitter, pipeline: Pipeline) -> bool:
-    """Whether a stage cuts before each U+2581, which no merge joins to what is before it. It is a token, so no
-    run of unknown characters goes on across it."""
+    """Whether a stage cuts before each U+2581, and no merge joins one to what is before it. U+2581 is a token, so no
+    run of unknown characters crosses it."""
     model = pipeline.model
     if stage != Cut(Pattern(SPACE_MARK, literal=True), MERGED_WITH_NEXT) or not isinstance(model, Merges):
         return False
@@ -151,8 +151,8 @@ def _cuts_between(stage: Splitter, pipeline: Pipeline) -> bool:
 
 
 def _never_cuts(stage: Splitter, normalize: tuple[Normalizer, ...], written: str) -> bool:
-    """Whether what a stage searches for is in no text: normalizers replace it, and nothing that they or the stage in
-    front write is a part of it."""
+    """Whether a stage's pattern is in no text: normalizers replace it, and neither they nor the prefix stage write
+    any part of it."""
     if stage == NO_WORDS:
         return True  # there are no spaces
     if not isinstance(stage, Cut) or not stage.pattern.literal or not set(written).isdisjoint(stage.pattern.text):

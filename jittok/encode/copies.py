@@ -1,5 +1,5 @@
-"""Copies of documents that kernels cannot read where they are: somebody else may write to them, or they are `str` that
-are invalid UTF-8."""
+"""Copies of documents that kernels cannot read in place: others may write to their memory, or they are `str` with lone
+surrogates."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def own(docs: Documents, base: int, first: int, last: int) -> Documents:
 def copied(
     encoder: Encoder, workspace: Workspace, docs: Documents, base: int, first: int, last: int, rule: EncodeOptions
 ) -> Documents:
-    """The same in the workspace's memory, until the next copy. Of several documents that cannot be encoded the first
-    one is named."""
+    """The same in the workspace's memory, until the next copy. If several documents cannot be encoded, the error names
+    the first."""
     try:
         return workspace.copy(docs, first, last)
     except EncodingFailed as error:

@@ -1,7 +1,7 @@
 """One text to ids, or a stretch of documents in a workspace: cut around special tokens, then the model's kernel.
 
-The kernels ask for what they lack, memory or tables that few texts need; an `Encoder` gives it and calls them again.
-It knows nothing of threads: each thread that encodes has a workspace of its own (`batch`).
+A kernel that lacks something (capacity, or tables that few texts need) returns a code; an `Encoder` provides it and
+calls the kernel again, which resumes. Threads are handled by `batch`: each has a workspace of its own.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ class Encoder:
         self.one_kernel = isinstance(self.model.encode_fragments, kernel)
         self.arrays = self.model.compile_pipeline(vocab.pipeline) if arrays is None else arrays
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
-        self.ids_per_byte = 0.4  # a guess for the next texts, by the last: whichever thread writes it
+        self.ids_per_byte = 0.4  # a guess for the next texts, from the last ones of any thread
         tables = {False: plain, True: parsed}
         self._special = {parse: table for parse, table in tables.items() if table is not None}
         self._rules: dict[tuple[bool, bool, bool], EncodeOptions] = {}
         self._workspaces: list[Workspace] = []
-        self.kept: list[Mapping] = []  # memory of ids that were given, of all threads, see `buffer_pool`
+        self.kept: list[Mapping] = []  # mappings of ids, shared by all threads, see `buffer_pool`
         self.builtins: dict[int, Any] = {}  # by id of their rules, see `short_text`
-        self._parted = 0, 1 << 62  # bytes of the longest document that may be cut, of the shortest that may not
+        self._parted = 0, 1 << 62  # bytes of the longest document known to be cuttable, of the shortest known not to be
         if hasattr(self.arrays, "chain"):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=BUILD_ON_DEMAND))
         self.composes = bool(vocab.nfc)
@@ -109,13 +109,13 @@ class Encoder:
         self.odd_text: int | None = getattr(self.model, "ODD_TEXT", None)
 
     def _kernel(self, workspace: Workspace, *args: Any) -> int:
-        """The model's `encode_fragments`, a kernel or a choice between kernels."""
+        """The model's `encode_fragments`, a kernel or a function that chooses one."""
         if self.one_kernel:
             return workspace.run(self.model.encode_fragments, *args)  # type: ignore[no-any-return]
         return self.model.encode_fragments(*args, run=workspace.run)  # type: ignore[no-any-return]
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> EncodeOptions:
-        """The rule of one call. EncodingFailed when `add_special` needs an id that the vocabulary does not have."""
+        """The options of one call. EncodingFailed if `add_special` needs an id that the vocabulary does not have."""
         wanted = (bool(add_special), bool(parse_special), bool(replace))
         if wanted not in self._rules:
             before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
@@ -128,11 +128,11 @@ class Encoder:
         return self._special[parse_special]
 
     def compiled(self) -> dict[str, Any]:
-        """What was compiled of the vocabulary, under the names of this class's arguments."""
+        """The compiled arrays of the vocabulary, as keyword arguments of this class."""
         return {"arrays": self.arrays, "plain": self._tokens(False), "parsed": self._tokens(True)}
 
     def bare_rule(self) -> EncodeOptions:
-        """The rule that cuts nothing out and puts nothing around."""
+        """Options for plain text: no special token is searched for, and none is added."""
         return EncodeOptions(tables.build_special(self.vocab, np.zeros(0, np.int32)), NO_TOKEN, NO_TOKEN, False)
 
     def one(self, text: bytes, rule: EncodeOptions) -> NDArray[np.int32]:
@@ -140,7 +140,7 @@ class Encoder:
         workspace = self.acquire()
         stays = self.rewrite is None or (self.composes and text.isascii())
         quick = len(text) <= LONGEST_HELD and workspace.scratch is not None and stays
-        if quick and not CHECKED:  # a check knows where the memory ends
+        if quick and not CHECKED:  # checked kernels test every index against the end of the array
             fragments = self._cut_one(workspace, workspace.hold(text), len(text), rule)
             count = self._kernel(
                 workspace, self.arrays, workspace.scratch, workspace.held.data, workspace.read_starts,
@@ -149,15 +149,15 @@ class Encoder:
             )  # fmt: skip
             if count >= 0:
                 ids = workspace.ids[:count].copy()
-                self._workspaces.append(workspace)  # nothing of it has grown
+                self._workspaces.append(workspace)  # `release` is not needed: no array has grown
                 return ids
-        padded = text + PADDING if len(text) > LONGEST_KERNEL_COPY else text  # kernels copy a short one faster
+        padded = text + PADDING if len(text) > LONGEST_KERNEL_COPY else text  # a kernel copies a short one faster
         return self._one_of(workspace, np.frombuffer(padded, np.uint8), len(text), rule)
 
     def _one_of(
         self, workspace: Workspace, data: NDArray[np.uint8], size: int, rule: EncodeOptions
     ) -> NDArray[np.int32]:
-        """The same of the first `size` bytes of read-only `data`. The workspace is released."""
+        """The same for the first `size` bytes of read-only `data`. Releases the workspace."""
         with self._kept(workspace):
             workspace.one_stop[0] = size
             docs = Documents(data, workspace.one_start, workspace.read_one_stop)
@@ -169,19 +169,19 @@ class Encoder:
             return workspace.detach_ids(count)
 
     try_short_text = try_short_text
-    chain: Callable[[Workspace], Any] | None = None  # what prepares a short text, see `call_sequence`
+    chain: Callable[[Workspace], Any] | None = None  # the steps that prepare a short text, see `call_sequence`
 
     def cutting(self, rule: EncodeOptions, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]] | None:
-        """The kernel that cuts documents, what it takes before their data, and what is around each; None where
-        a text is not cut."""
+        """The kernel that cuts documents, its arguments before their data, and the ids around each document; None if
+        texts are not cut."""
         if not has_to_cut(rule):
             return None
         return partition.cut_documents, (rule.special, workspace.special_work), (rule.before, rule.after)
 
     def can_split_at_spaces(self, size: int) -> bool:
-        """Whether the model lets a text of so many bytes be cut between words (see `parts`)."""
+        """Whether the model has safe cuts between words in a text of `size` bytes (see `long_document`)."""
         yes, no = self._parted
-        if yes < size < no:  # what may be done to a text may be done to shorter ones: the model is asked seldom
+        if yes < size < no:  # what holds for a text holds for shorter ones, so the model's test seldom runs
             may_part = getattr(self.model, "can_split_at_spaces", None)
             if may_part is not None and may_part(self.arrays, size):
                 yes = size
@@ -191,7 +191,7 @@ class Encoder:
         return size <= yes
 
     def acquire(self) -> Workspace:
-        """A workspace that no other thread uses, perhaps a new one. `release` gives it back."""
+        """A workspace that no other thread uses, a new one if none is free. `release` returns it."""
         try:
             workspace = self._workspaces.pop()
         except IndexError:
@@ -202,13 +202,13 @@ class Encoder:
         return workspace
 
     def workspace(self) -> AbstractContextManager[Workspace]:
-        """A workspace for the time of a block."""
+        """Context manager: a workspace for the time of a block."""
         return self._kept(self.acquire())
 
     @contextmanager
     def _kept(self, workspace: Workspace) -> Iterator[Workspace]:
-        """Release a workspace at the end of a block. If the work breaks off anywhere, its arrays may not fit together:
-        then it is dropped."""
+        """Release a workspace at the end of a block. After an exception it is dropped: its arrays may be
+        inconsistent."""
         try:
             yield workspace
         except JittokError:
@@ -217,18 +217,18 @@ class Encoder:
         self.release(workspace)
 
     def release(self, workspace: Workspace) -> None:
-        """Give a workspace back, without what it holds of unusually long texts; its cache of pieces is kept."""
+        """Return a workspace, without its memory for unusually long texts. Its pre-token cache is kept."""
         self.tidy(workspace, MOST_KEPT_IDS)
         workspace.trim(MOST_KEPT_IDS)
         self._workspaces.append(workspace)
 
     def tidy(self, workspace: Workspace, longest: int) -> None:
-        """Let go of scratch for texts beyond `longest`; the cache of pieces is kept."""
+        """Release scratch for texts of more than `longest` bytes. The pre-token cache is kept."""
         if workspace.longest > longest:
             self._give_work(workspace, FIRST_LONGEST)
 
     def _give_work(self, workspace: Workspace, longest: int) -> None:
-        """Scratch for fragments of up to `longest` bytes; a cache of pieces that the old one has is kept."""
+        """Allocate scratch for fragments of up to `longest` bytes. The pre-token cache of the old one is kept."""
         if longest <= FIRST_LONGEST:
             workspace.queued = 0
         capacities = LONG_WORD_SYMBOLS, longest + 16, None
@@ -244,21 +244,21 @@ class Encoder:
             workspace.scratch = self.model.make_work(self.arrays, longest, **queued, **self._cache)
 
     def _give_queue(self, workspace: Workspace) -> None:
-        """Capacity for a word that has no chain: one symbol a byte, which only text that grows exceeds, and then all
-        there can be."""
+        """Grow the queue for a pre-token that left-to-right BPE cannot encode: to one symbol a byte; if that is not
+        enough, as for text that grows, to the maximum."""
         if workspace.queued == 2:
             raise AssertionError("a word is longer than there can be symbols")
         workspace.queued += 1
         self._give_work(workspace, max(workspace.longest, FIRST_LONGEST + 1))
 
     def _cut_one(self, workspace: Workspace, docs: Documents, size: int, rule: EncodeOptions) -> int:
-        """The fragments of a single document to the workspace; how many."""
+        """Write the fragments of a single document to the workspace. Returns their number."""
         if rule.special.ids.size == 0:
             return whole_text_fragment(workspace, size, rule.before, rule.after)
         return self.cut(workspace, docs, 0, 1, rule)
 
     def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: EncodeOptions) -> int:
-        """The fragments of documents first .. last - 1 to the workspace; how many."""
+        """Write the fragments of documents first .. last - 1 to the workspace. Returns their number."""
         if workspace.document_ends.size < last - first:
             workspace.grow_ends(last - first)
         if can_wait(partition.cut_documents) and nothing_to_cut(rule.special, docs, first, last):
@@ -291,9 +291,9 @@ class Encoder:
         base: int,
         at: int = 0,
     ) -> int:
-        """Encode the workspace's fragments, which are those of documents first .. last - 1 (see `cut`). The ids go
-        after the workspace's first `at`. Returns how many it has now. `base`: number of document 0. Raises
-        EncodingFailed."""
+        """Encode the workspace's fragments, which are those of documents first .. last - 1 (see `cut`). The ids are
+        written after the workspace's first `at`. Returns the number of its ids now. base: the number of document 0.
+        Raises EncodingFailed."""
         done = self.encode_fragments(
             workspace,
             docs,
@@ -316,14 +316,14 @@ class Encoder:
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, size: int, rule: EncodeOptions, at: int = 0,
     ) -> int | Failure:  # fmt: skip
-        """The same of so many fragments (see `fragments`) of `size` bytes together, or why one cannot be encoded. The
-        workspace has capacity for their ends."""
+        """The same for `fragments` fragments (see `jittok.fragments`) of `size` bytes together; a Failure if one cannot
+        be encoded. The workspace must have capacity for their ends."""
         if size >= MUCH_TEXT and not self._settled:
             self._optimize_layout()
         capacity = int(self.ids_per_byte * size) if size > FULL_CAPACITY_BYTES else self.model.IDS_PER_BYTE * size
         capacity += at + fragments + SPARE_IDS
         if workspace.ids.size < capacity:
-            workspace.grow_ids(capacity + at, at)  # twice as much where many wait, so that copying them stays cheap
+            workspace.grow_ids(capacity + at, at)  # doubled where there are ids already, so that copies stay cheap
         done = self._runner(rule)(workspace, docs, starts, stops, tokens, fragments, at, workspace.ends, rule.replace)
         if isinstance(done, int):
             workspace.written = done
@@ -332,18 +332,19 @@ class Encoder:
         return done
 
     def _runner(self, _rule: EncodeOptions) -> Callable[..., int | Failure]:
-        """`_run`, perhaps on fragments that are rewritten first."""
+        """`_run`, or a function that rewrites the fragments first."""
         return self._run if self.rewrite is None else partial(run_rewritten, self, self.rewrite)
 
     def _optimize_layout(self) -> None:
-        """Lay the arrays out for much text, once. Workspaces work with either."""
+        """Optimize the layout of the arrays for much text, once. Workspaces work with either layout."""
         with self._settling:
             if not self._settled:
                 self.arrays = run_interruptible(self.model.optimized_layout, self.arrays)
                 self._settled = True
 
     def _with_chain(self) -> Any:
-        """The arrays with a chain for long words, made when the first of them comes, or with none for good."""
+        """The arrays with the tables of left-to-right BPE, built for the first long pre-token, or marked as having
+        none."""
         with self._settling:
             if self.arrays.chain.state == BUILD_ON_DEMAND:
                 self.arrays = run_interruptible(self.model.with_chain, self.arrays)
@@ -353,8 +354,8 @@ class Encoder:
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64], replace: bool,
     ) -> int | Failure:  # fmt: skip
-        """Call the kernel until all fragments are done, and give it what it asks for. Ids go to the workspace, from
-        `count` on."""
+        """Call the kernel until all fragments are done, and provide what its codes request. Ids are written to the
+        workspace, from `count` on."""
         arrays, model, report, at, origin = self.arrays, self.model, workspace.report, 0, count
         strict_bytes = True
         if workspace.scratch is None:
@@ -371,7 +372,7 @@ class Encoder:
             if code == OUT_OF_CAPACITY:
                 workspace.grow_ids(max(count + need, workspace.ids.size + workspace.ids.size // 2), count)
             elif code == OUT_OF_WORK:
-                longest = int((stops[:fragments] - starts[:fragments]).max())  # doubled beyond it, it is address space
+                longest = int((stops[:fragments] - starts[:fragments]).max())  # more would only take address space
                 wanted = max(need, min(2 * workspace.longest, longest))
                 self._give_work(workspace, wanted if wanted > workspace.longest else 2 * workspace.longest)
             elif code == LONG_WORD:
@@ -408,7 +409,7 @@ class Encoder:
         return count
 
     def ids_by_python(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
-        """The ids of a fragment that the kernel leaves to Python (its code is the model's ODD_TEXT); None: it is no
+        """The ids of a fragment that the kernel leaves to Python (the model's code ODD_TEXT); None if it is invalid
         UTF-8."""
         raise NotImplementedError(f"{self.model.__name__} leaves no text to Python: {text!r}")
 
@@ -422,5 +423,5 @@ class Encoder:
 
 
 def _has_cache(model: Any) -> bool:
-    """Whether a model keeps pieces it has seen, in memory that can be bounded."""
+    """Whether a model has a pre-token cache, whose memory can be bounded."""
     return "cache_bytes" in model.make_work.__annotations__

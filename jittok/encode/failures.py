@@ -1,4 +1,4 @@
-"""Texts that llama.cpp dies on: the error that says so, or the text with U+FFFD in their place."""
+"""Texts that crash llama.cpp: an error, or U+FFFD in place of the bytes that do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 
 
 def failure_of(docs: Documents, base: int, document: int, done: Failure) -> EncodingFailed:
-    """The error of a document that cannot be encoded, the one that is `docs`' number `document`."""
+    """The error of a document that cannot be encoded. document: its number in `docs`; base: the number of document
+    0."""
     start, stop = int(docs.starts[document]), int(docs.stops[document])
     return EncodingFailed(
         base + document,
@@ -26,7 +27,7 @@ def failure_of(docs: Documents, base: int, document: int, done: Failure) -> Enco
 
 
 def replace_unencodable(vocab: Vocab, code: int, text: bytes) -> bytes | None:
-    """A fragment that failed with this code, with U+FFFD for what llama.cpp dies on; None where that is no help."""
+    """A fragment that failed with this code, with U+FFFD for what crashes llama.cpp; None if that does not help."""
     if code == BEYOND_UNICODE:
         return BEYOND.sub(4 * REPLACEMENT, text)
     if code == SPACE_IN_SYMBOL:

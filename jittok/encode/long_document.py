@@ -1,9 +1,9 @@
-"""One long document for several threads: cut where no word reaches across, and put together again.
+"""One long document on several threads: split at safe cuts, and joined again.
 
-Special tokens are cut out first, in the document as a whole. Fragments do not influence each other, so parts may begin
-with any of them. A long stretch of text may be cut before a space with four ASCII letters on its left and one on
-its right, where a model says so (`can_split_at_spaces`). Four letters: as far as the first byte of a malformed
-character could reach.
+Special tokens are cut out first, in the document as a whole. Fragments do not influence each other, so a part may begin
+with any of them. A long fragment may also be cut before a space with four ASCII letters on its left and one on its
+right, if the model allows it (`can_split_at_spaces`). Four letters, because the first byte of a malformed character
+affects at most three bytes after it.
 
 Parts are handed out in order and are small, so that their ids are still in the cache when they are copied (`InOrder`).
 """
@@ -46,21 +46,21 @@ Encode = Callable[[Workspace, Any, int], int]
 
 
 def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[Fragments, list[int]]:
-    """(starts, stops and tokens of fragments, some of them cut; the first fragment of each part and their number).
+    """(starts, stops and tokens of fragments, some of them cut; the first fragment of each part, then their number).
 
-    Parts have about the same number of bytes, if there are places to cut. Fragments of which none is cut are given back
-    as they are: there may be one for every two bytes, or less.
+    Parts have about the same number of bytes, if there are safe cuts. If no fragment is cut, the arrays are returned as
+    they are: there may be a fragment for every two bytes, or for fewer.
     """
     starts, stops, tokens = fragments
     ends = stops - starts
     np.cumsum(ends, out=ends)
     marks = int(ends[-1]) * np.arange(1, parts) // parts
-    cuts: list[tuple[int, int]] = []  # (fragment, place)
+    cuts: list[tuple[int, int]] = []  # (fragment, offset)
     first = [0]
     for mark, fragment in zip(marks.tolist(), np.searchsorted(ends, marks, "right").tolist(), strict=True):
         stop = int(stops[fragment])
         at = stop - (int(ends[fragment]) - mark)
-        begins = fragment + 1 + len(cuts)  # the fragment after this one, in the new count
+        begins = fragment + 1 + len(cuts)  # index of the fragment after this one, in the new arrays
         found = None if tokens[fragment] >= 0 else _PLACE.search(docs.between(at, min(at + SEARCH_BYTES, stop)))
         if found is not None:
             cut = fragment, at + found.end() - 1
@@ -82,8 +82,8 @@ def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[F
 
 
 def joined_parts(run: Pool, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """The parts one after the other; the list is empty then. Each is copied by several threads, as touching new memory
-    takes longer than copying, and released before the next: what is not copied yet is not there twice."""
+    """The parts concatenated; empties the list. Each part is copied by several threads, as page faults take longer than
+    copying, and released before the next, so that only one part at a time is in memory twice."""
     ids, at = np.empty(sum(part.size for part in parts), np.int32), 0
     while parts:
         part = parts.pop(0)
@@ -99,27 +99,27 @@ def joined_parts(run: Pool, parts: list[NDArray[np.int32]]) -> NDArray[np.int32]
 
 
 class InOrder:
-    """Ids of parts that several threads make, in one array, each copied by the thread that made it.
+    """Ids of parts that several threads encode, in one array. Each thread copies its own.
 
-    Where a part's ids go is known once all parts before it are encoded; until then they wait with their thread, which
-    continues. So no one waits for a turn but at the end. When `capacity` was too little another array begins, and all
-    are joined at the end: no array moves while somebody writes to it. `capacity` is asked when the first part is
-    encoded, which tells more than any guess. None: ids are only counted. `memory`: what the array is taken from.
+    The offset of a part's ids is known once all parts before it are encoded. Until then its thread keeps them and goes
+    on with another part, so threads wait only at the end. When the array is full, another one is begun, and all are
+    joined at the end: no array moves while a thread writes to it. capacity: called after the first part is encoded,
+    when a better guess is possible; None: ids are only counted. memory: the pool that the array is from.
     """
 
     def __init__(self, capacity: Callable[[], int] | None, memory: BufferPool | None = None) -> None:
-        self.count = 0  # ids of all parts that have a place
+        self.count = 0  # ids of all parts whose offset is known
         self._memory = memory or BufferPool()
         self._keep, self._capacity = capacity is not None, capacity
         self._arrays = [np.empty(0, np.int32)]
         self._before = 0  # ids in all arrays but the last
         self._known = threading.Condition()
-        self._jobs: deque[Any] = deque()  # of parts that no one has yet
-        self._given = self._taken = 0  # parts that were ever in there, and that have left
+        self._jobs: deque[Any] = deque()  # of parts that no thread has taken yet
+        self._given = self._taken = 0  # parts that were ever put in there, and taken from it
         self._all_given = False
         self._sizes: dict[int, int] = {}  # of parts that are encoded, while one before them is not
-        self._placed = 0  # parts that have a place
-        self._places: dict[int, NDArray[np.int32]] = {}  # of these, for those whose ids are not there yet
+        self._placed = 0  # parts whose offset is known
+        self._places: dict[int, NDArray[np.int32]] = {}  # views for their ids, until these are copied
         self._failures: dict[int, BaseException] = {}
 
     def run(
@@ -132,13 +132,13 @@ class InOrder:
         release: Callable[[Workspace], None],
     ) -> NDArray[np.int32]:
         """All ids. `jobs`, one for each part, are read by the caller's thread, a few ahead of what is encoded. Raises
-        what the first part that failed did, or reading the jobs if all before were right."""
+        the error of the first part that failed, or that of reading the jobs if all parts before it succeeded."""
         try:
             futures = [pool.submit(self._work, encode, acquire, release) for _ in range(threads)]
             self._give(jobs, PARTS_PER_THREAD * threads)
             for future in futures:
                 future.result()
-        except BaseException as error:  # an interrupt: the threads stop after the parts they are at
+        except BaseException as error:  # an interrupt: the threads stop after their current parts
             self._fail(-1, error)
             raise
         if self._failures:
@@ -146,7 +146,7 @@ class InOrder:
         return self._joined(pool)
 
     def _give(self, jobs: Iterable[Any], ahead: int) -> None:
-        """Offer the jobs to the threads, so many ahead."""
+        """Queue the jobs for the threads, at most `ahead` at a time."""
         try:
             for job in jobs:
                 with self._known:
@@ -163,7 +163,7 @@ class InOrder:
             self._known.notify_all()
 
     def _work(self, encode: Encode, acquire: Callable[[], Workspace], release: Callable[[Workspace], None]) -> None:
-        """What each thread does."""
+        """The loop of each thread."""
         part, workspace = 0, acquire()
         waiting: list[tuple[int, NDArray[np.int32]]] = []
         try:
@@ -179,11 +179,11 @@ class InOrder:
         except BaseException as error:  # noqa: BLE001  raised by `run`, if it is the first
             self._fail(part, error)
             if not isinstance(error, JittokError):
-                return  # the workspace's arrays may not fit together: it is let go
+                return  # the workspace is dropped: its arrays may be inconsistent
         release(workspace)
 
     def _taken_in_order(self) -> Iterator[tuple[int, Any]]:
-        """Numbers of parts that no one has yet and their jobs, up to the last or the first that failed."""
+        """Numbers and jobs of parts that no thread has taken yet, up to the last or to the first that failed."""
         while True:
             with self._known:
                 self._known.wait_for(lambda: self._jobs or self._all_given or self._failures)
@@ -196,13 +196,14 @@ class InOrder:
             yield part, job
 
     def _fail(self, part: int, error: BaseException) -> None:
-        """No more parts after this one."""
+        """Record the failure of a part: no part after it is begun."""
         with self._known:
             self._failures[part] = error
             self._known.notify_all()
 
     def _encoded(self, part: int, size: int) -> None:
-        """Give places to a part of so many ids and to those that waited for it, if none before it is missing."""
+        """Record that a part has `size` ids. Assigns offsets to it and to the parts that waited for it, if no part
+        before it is missing."""
         with self._known:
             self._sizes[part] = size
             while self._placed in self._sizes:
@@ -218,14 +219,14 @@ class InOrder:
             if start:
                 self._arrays[-1] = self._arrays[-1][:start]
             else:
-                self._arrays.pop()  # no one has a place in it: it need not be joined with the next one
+                self._arrays.pop()  # it is empty: it need not be joined with the next one
             capacity = self._capacity() if self._capacity and not self.count else self.count // 2
             self._arrays.append(self._memory.array(max(size, capacity)))
             self._before, start = self.count, 0
         return self._arrays[-1][start : start + size]
 
     def _copy(self, waiting: list[tuple[int, NDArray[np.int32]]]) -> None:
-        """Copy the ids of those parts (number, ids) that have a place, and leave the others in the list."""
+        """Copy the ids of those parts (number, ids) whose offset is known, and leave the others in the list."""
         while waiting:
             part, ids = waiting[0]
             with self._known:

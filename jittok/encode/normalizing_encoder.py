@@ -41,7 +41,7 @@ class NormalizingEncoder(PipelineEncoder):
     ) -> None:
         super().__init__(pipeline, cache_bytes, arrays, prepared=prepared, **named)
         found = step_plan(pipeline, prepared, self.family == "spm")
-        assert found is not None  # who compiled has asked
+        assert found is not None  # checked when the pipeline was compiled
         self.steps = found
         self._first_only = first_only(pipeline)
         if type(prepared) is int:
@@ -64,8 +64,8 @@ class NormalizingEncoder(PipelineEncoder):
             self.arrays = self.arrays._replace(chain=self.arrays.chain._replace(state=IMPOSSIBLE))
 
     def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Any) -> int:
-        """The fragments of documents first .. last - 1 to the workspace; how many. Tokens that are searched for in
-        normalized text are cut out later, where anything is normalized."""
+        """Write the fragments of documents first .. last - 1 to the workspace. Returns their number. Where there is a
+        normalizer, tokens that are searched for in normalized text are cut out after it."""
         if self.steps.normalize:
             rule = rule._replace(later=no_tokens())
         count = super().cut(workspace, docs, first, last, rule)
@@ -74,7 +74,7 @@ class NormalizingEncoder(PipelineEncoder):
         return count
 
     def _tell_first(self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], count: int) -> None:
-        """Texts that do not be where their document begins are TEXT, in the normalized text, too."""
+        """Mark texts that are not at the start of their document as TEXT; this holds for the normalized text, too."""
         of = np.repeat(starts, np.diff(workspace.document_ends[: starts.size], prepend=0))
         inner = (workspace.tokens[:count] < 0) & (workspace.starts[:count] != of)
         workspace.tokens[:count][inner] = TEXT
@@ -84,26 +84,26 @@ class NormalizingEncoder(PipelineEncoder):
                 workspace.tokens[k] = TEXT
 
     def try_short_text(self, text: object, rule: Any) -> NDArray[np.int32] | None:
-        """The same as in `Encoder`, where kernels do all steps, and nothing is searched for in normalized text."""
+        """As in `Encoder`, if kernels do all steps and no token is searched for in normalized text; else None."""
         if self._layers is None or (self.steps.normalize and rule.later.ids.size):
             return None
         return try_short_text(self, text, rule)
 
     def chain(self, workspace: Workspace) -> CallSequence | None:
-        """The same as in `Encoder`; None as long as a kernel is not ready."""
+        """The steps that prepare a short text; None while a kernel is not compiled."""
         found = None if self._layers is None else chain_of(self._layers, workspace, self._unknown)
         if found is not None:
             found.arrays = self._marked(self.arrays, found.marks // 8)
         return found
 
     def _marked(self, arrays: Any, marks: int) -> Any:
-        """The arrays for marks that begin after so many times eight bytes of words."""
+        """The arrays for a bitmap of word starts that begins after 8 * `marks` bytes of text."""
         if not isinstance(self.prepared, WordBitmap | WordPlan):
             return arrays
         return arrays._replace(**{"group" if self.family == "bpe" else "marks": 8 * marks})
 
     def can_split_at_spaces(self, _size: int) -> bool:
-        """Not where what is done to a text may depend on where it begins."""
+        """Whether safe cuts are allowed: not where the steps may depend on where a text begins."""
         return False
 
     def _runner(self, rule: Any) -> Callable[..., int | Failure]:
@@ -114,8 +114,9 @@ class NormalizingEncoder(PipelineEncoder):
         stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
         replace: bool,
     ) -> int | Failure:  # fmt: skip
-        """`_run_prepared`, long fragments in parts. Where pieces cut them, others not too many at once."""
-        assert self._parts is not None  # who asks knows
+        """`_run_prepared`, with long fragments in windows. Where user-defined pieces cut texts, the other fragments are
+        done in groups of a bounded size."""
+        assert self._parts is not None  # checked by `_runner`
         sizes, at = stops[:fragments] - starts[:fragments], 0
         least = windowed_merging.LONG_TEXT if later.ids.size == 0 else windowed_merging.LONG_CUT_TEXT
         if sizes.sum() < least:
@@ -155,7 +156,7 @@ class NormalizingEncoder(PipelineEncoder):
         stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
         replace: bool,
     ) -> int | Failure:  # fmt: skip
-        """`_run` on the fragments of UTF-8 as they are prepared."""
+        """`_run` on the prepared fragments, which must be valid UTF-8."""
         steps = self.steps
         texts, last = (
             FragmentTexts(docs.data, starts[:fragments], stops[:fragments], tokens[:fragments], docs.kept),
@@ -179,8 +180,8 @@ class NormalizingEncoder(PipelineEncoder):
         return end
 
     def _separated(self, texts: FragmentTexts, much: int) -> Iterator[tuple[FragmentTexts, int, int]]:
-        """(some texts, from which to which of all): all at once; if they have more than `much` bytes, a long one by
-        parts that are cut apart (`split_points`), which are the texts in its place."""
+        """Yields (some texts, first, last of them among all): all at once, or, if they have more than `much` bytes,
+        each long text alone and in parts that its splitter always separates (`split_points`)."""
         sizes = np.where(texts.tokens < 0, texts.stops - texts.starts, 0)
         if sizes.max(initial=0) < split_points.LONG_TEXT or sizes.sum() <= much or self._separators is None:
             yield texts, 0, texts.number
@@ -200,7 +201,7 @@ class NormalizingEncoder(PipelineEncoder):
     def _run_front(
         self, texts: FragmentTexts, workspace: Workspace, count: int, ends: NDArray[np.int64], replace: bool
     ) -> int | Failure:
-        """The ids of texts that are normalized after the first `count`; how many there are now."""
+        """Write the ids of normalized texts after the first `count`. Returns the number of ids now."""
         for step in self.steps.front:
             texts = _done(step, workspace, texts)
         made, number = Documents(texts.data, texts.starts, texts.stops, texts.kept), texts.number
@@ -215,7 +216,7 @@ class NormalizingEncoder(PipelineEncoder):
 
     @once
     def _separators(self) -> split_points.SplitPoints | None:
-        """Where parts of normalized text have the ids that they have in it."""
+        """The safe cuts of normalized text."""
         return (
             split_points.split_points(self.pipeline.split) if isinstance(self.prepared, WordBitmap | WordPlan) else None
         )
@@ -226,7 +227,8 @@ class NormalizingEncoder(PipelineEncoder):
 
 
 def _groups(sizes: NDArray[np.int64], first: int, last: int, few: bool) -> list[tuple[int, int]]:
-    """(from, to) of fragments first .. last - 1: all at once, or `few`: hardly more bytes than a long one has."""
+    """(first, last) of groups of fragments first .. last - 1: one group, or with `few` groups that have hardly more
+    bytes than a long fragment."""
     if first == last or not few:
         return [(first, last)]
     groups = np.cumsum(sizes[first:last]) // windowed_merging.LONG_CUT_TEXT
@@ -235,7 +237,7 @@ def _groups(sizes: NDArray[np.int64], first: int, last: int, few: bool) -> list[
 
 
 def _done(step: Step, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """What a step makes of texts. Nothing but that stays of long ones: neither scratch nor what they were before."""
+    """The result of a step. For long texts nothing else is kept: neither scratch nor the texts before the step."""
     made = step(workspace, texts)
     workspace.grown(made)
     if made.data.size > MUCH_TEXT:
@@ -244,4 +246,4 @@ def _done(step: Step, workspace: Workspace, texts: FragmentTexts) -> FragmentTex
 
 
 def _run_nothing(*_: Any) -> None:
-    """No fragment is rewritten: they are prepared (see `_run_prepared`)."""
+    """A placeholder for `rewrite`, which is never called: fragments are prepared instead (see `_run_prepared`)."""

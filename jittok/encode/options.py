@@ -8,7 +8,7 @@ from jittok.special.tables import SpecialTokens
 
 
 class EncodeOptions(NamedTuple):
-    """How documents are encoded: what is cut out, what is around, what happens to impossible text."""
+    """How documents are encoded: the special tokens to search for, the ids around each, what invalid text becomes."""
 
     special: SpecialTokens
     before: int  # id before each document, or NO_TOKEN
@@ -17,5 +17,5 @@ class EncodeOptions(NamedTuple):
 
     @property
     def around(self) -> tuple[int, int]:
-        """How many ids are before each document, and after it."""
+        """Number of ids before each document, and after it."""
         return int(self.before >= 0), int(self.after >= 0)

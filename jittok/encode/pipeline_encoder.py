@@ -1,4 +1,4 @@
-"""The encoder of a Pipeline: kernels where they say the same, else the general path (`reference_encoder`)."""
+"""The encoder of a Pipeline: kernels where they are exact, else the fallback (`reference_encoder`)."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
 
 
 def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: CachedArrays | None) -> Encoder | ReferenceEncoder:
-    """The encoder of a Pipeline, of what was compiled before if it is kept."""
+    """The encoder of a Pipeline, from the cached arrays if there are any."""
     measured = needs_measuring(pipeline.normalize) or needs_measuring(pipeline.split)
     if measured and not isinstance(pipeline.model, Pieces):
         refuse_empty_tokens(pipeline)
-        return ReferenceEncoder(pipeline)  # which measures a text after each step
+        return ReferenceEncoder(pipeline)  # it checks the size of a text after each step
     known = kept.part(*PARTS) if kept else None
     if known is not None:
         general = known["arrays"] == GENERAL_ARRAYS
         make = _prepared if known["prepared"] else PipelineEncoder
         return ReferenceEncoder(pipeline) if general else make(pipeline, cache_bytes, **known)
     refuse_empty_tokens(pipeline)
-    if pipeline.twins:  # kernels know one text of an id
+    if pipeline.twins:  # kernels have one text per id
         return ReferenceEncoder(pipeline)
     for family, (module, models) in COMPILERS.items():
         if not isinstance(pipeline.model, models):
@@ -80,8 +80,8 @@ def make_encoder(pipeline: Pipeline, cache_bytes: int, kept: CachedArrays | None
 
 
 def refuse_empty_tokens(pipeline: Pipeline) -> None:
-    """UnsupportedVocab where a token that is searched for in normalized text is nothing there: tokenizers then cuts
-    ASCII text at every character, and panics at any other."""
+    """UnsupportedVocab if a token that is searched for in normalized text is empty once it is normalized: tokenizers
+    then cuts ASCII text at every character, and panics at any other character."""
     for token, flags in zip(pipeline.added, pipeline.added_flags.tolist(), strict=True):
         searched = pipeline.normalize and flags & NORMALIZED and not flags & UNSEARCHED
         if not searched:
@@ -104,18 +104,18 @@ def _prepared(*args: Any, **named: Any) -> PipelineEncoder:
 
 
 class FileEncodeOptions(NamedTuple):
-    """How documents are encoded: what is cut out in two searches, what is around, what happens to bad bytes."""
+    """How documents are encoded: the tokens of both searches, the ids around each, what invalid UTF-8 becomes."""
 
     raw: SpecialTokens
     later: SpecialTokens
     before: I32
     after: I32
     replace: bool
-    alone: I32  # of the space before a text that begins with a user-defined piece
+    alone: I32  # ids of the space before a text that begins with a user-defined piece
 
     @property
     def around(self) -> tuple[int, int]:
-        """How many ids are before each document, and after it."""
+        """Number of ids before each document, and after it."""
         return self.before.size, self.after.size
 
 
@@ -132,11 +132,11 @@ class PipelineEncoder(Encoder):
         raw_parsed: SpecialTokens | None = None,
         later_parsed: SpecialTokens | None = None,
         family: str = "bpe",
-        prepared: Any = False,  # of a PreparedEncoder
+        prepared: Any = False,  # of a NormalizingEncoder
     ) -> None:
         super().__init__(cast(Any, pipeline), arrays, cache_bytes, kernels=family)
         self.family, self.pipeline, self.prepared = family, pipeline, prepared
-        self.plain = pipeline  # what the plain reference makes of odd fragments
+        self.plain = pipeline  # the pipeline by which the reference encodes odd fragments
         self.composes = pipeline.composes_alone and not prepared
         if self.composes:
             self.rewrite = partial(changed_fragments, nfc_tables(old=True), strict=True)
@@ -158,13 +158,13 @@ class PipelineEncoder(Encoder):
         return self._searches[later, parse_special]
 
     def compiled(self) -> dict[str, Any]:
-        """What was compiled, under the names of this class's arguments."""
+        """The compiled arrays, as keyword arguments of this class."""
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
         values = [self.arrays, *searches, self.family, self.prepared]
         return dict(zip(PARTS, values, strict=True))
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> Any:
-        """The rule of one call."""
+        """The options of one call."""
         wanted = (bool(add_special), bool(parse_special), bool(replace))
         if wanted not in self._rules:
             single = self.pipeline.single if add_special else (FIRST_TEXT,)
@@ -182,13 +182,13 @@ class PipelineEncoder(Encoder):
         return frozen([mark] if known else self.arrays.span_byte_ids[list(SPACE_MARK_BYTES)], np.int32)
 
     def _cutter(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...]]:
-        """The kernel that cuts documents, and what it takes before their data."""
+        """The kernel that cuts documents, and its arguments before their data."""
         if self._cuts_pieces:
             return cut_user_defined, (rule.raw, rule.alone, workspace.special_work)
         return cut_leftmost, (rule.raw, rule.later, workspace.special_work)
 
     def cutting(self, rule: Any, workspace: Workspace) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-        """The same as in `Encoder`; every text is cut."""
+        """As in `Encoder`; every text is cut."""
         return *self._cutter(rule, workspace), (rule.before, rule.after)
 
     def one(self, text: bytes, rule: Any) -> NDArray[np.int32]:
@@ -200,7 +200,7 @@ class PipelineEncoder(Encoder):
         try:
             data = well_formed(text, rule.replace)
         except UnicodeDecodeError:
-            as_text(text, rule.replace)  # which says where
+            as_text(text, rule.replace)  # raises an error with the offset
             raise
         return self._one_of(self.acquire(), data, data.size - len(PADDING), rule)
 
@@ -208,7 +208,7 @@ class PipelineEncoder(Encoder):
         return self.cut(workspace, docs, 0, 1, rule)
 
     def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, rule: Any) -> int:
-        """The fragments of documents first .. last - 1 to the workspace; how many."""
+        """Write the fragments of documents first .. last - 1 to the workspace. Returns their number."""
         if workspace.document_ends.size < last - first:
             workspace.grow_ends(last - first)
         while True:
@@ -230,8 +230,8 @@ class PipelineEncoder(Encoder):
         return self.model.encode_fragments(*args, run=partial(_run_if_utf8, workspace))  # type: ignore[no-any-return]
 
     def ids_by_python(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
-        """The ids of a fragment: by the plain reference where something is odd, which is cut out by words. The kernel
-        has not seen what is after that: None if it is invalid UTF-8."""
+        """The ids of a fragment, by the reference for pre-tokens with something odd in them, else by the kernel. None
+        if the fragment is invalid UTF-8, which the kernel has not checked to the end."""
         try:
             text.decode()
         except UnicodeDecodeError:
@@ -260,12 +260,12 @@ class PipelineEncoder(Encoder):
         from jittok.models.wpm.bert import bert_flags, characters
 
         flags, odd = bert_flags(self.pipeline), np.zeros(UNICODE_SIZE, np.bool_)
-        assert flags is not None  # who compiled has asked
+        assert flags is not None  # checked when the pipeline was compiled
         odd[characters(flags).odd] = True
         return odd
 
     def _words_by_python(self, text: bytes) -> NDArray[np.int32]:
-        """The ids of WordPiece's fragment: what is odd is normalized, and encoded by arrays that find nothing odd."""
+        """The ids of a WordPiece fragment: Python normalizes it, and an encoder without odd characters encodes it."""
         from jittok.models.wpm.bert import rewritten
 
         new = rewritten(self._odd, partial(normalized, self.pipeline), text.decode()).encode()
@@ -273,7 +273,7 @@ class PipelineEncoder(Encoder):
 
     @once
     def _normalized(self) -> PipelineEncoder | None:
-        """What encodes text that is normalized already; None where kernels do not."""
+        """The encoder of text that is normalized already; None if no kernel covers it."""
         if self.family == "wpm":
             from jittok.models.wpm import files
 
@@ -292,7 +292,7 @@ class PipelineEncoder(Encoder):
     def _ids_of_normalized(self, new: bytes) -> NDArray[np.int32]:
         """The ids of a fragment that is normalized already."""
         encoder = self._normalized
-        assert encoder is not None  # who has such a fragment has asked
+        assert encoder is not None  # checked by the caller
         whole = np.array([0], np.int64), np.array([len(new)], np.int64), np.array([TEXT_PREFIXED], np.int32)
         starts, stops, tokens = (frozen(each, each.dtype.type) for each in whole)
         docs, ends = Documents(np.frombuffer(new + PADDING, np.uint8), starts, stops), np.empty(1, np.int64)
@@ -306,7 +306,7 @@ class PipelineEncoder(Encoder):
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, size: int, rule: Any, at: int = 0,
     ) -> int | Failure:  # fmt: skip
-        """The ids of so many fragments, or why one cannot be encoded: it is invalid UTF-8."""
+        """Encode fragments as `Encoder.encode_fragments`; a Failure if one is invalid UTF-8."""
         if not self.prepared and (self.rewrite is not None or self._finds_malformed):
             done = super().encode_fragments(workspace, docs, starts, stops, tokens, fragments, size, rule, at)
             bad = done.fragment if isinstance(done, Failure) and done.code == NOT_UTF8 else VALID
@@ -328,8 +328,9 @@ class PipelineEncoder(Encoder):
 
 
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
-    """Call a kernel. The general one is called for a fragment that another does not know: that may be invalid UTF-8."""
-    from jittok.models.bpe.general import encode_general  # only BPE needs its room
+    """Call a kernel. The general one runs on fragments that another has left, which may be invalid UTF-8: these are
+    checked first."""
+    from jittok.models.bpe.general import encode_general  # only BPE needs it
 
     if kernel is encode_general:
         _, _, data, starts, stops, tokens, at = args[:7]
@@ -340,8 +341,8 @@ def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
 
 
 def search_tables(pipeline: Pipeline, later: bool, parse_special: bool, prepared: bool = False) -> SpecialTokens:
-    """The tokens of one search; prepared: user-defined pieces are searched for in texts that are normalized. With
-    `parse_special` off, those flagged special are found and left as text: id -1."""
+    """The tokens of one search. prepared: user-defined pieces are searched for in normalized texts. Without
+    `parse_special`, tokens flagged special are found but left as text (id -1)."""
     found, change = (
         dict[bytes, tuple[int, int]](),
         partial(normalized, pipeline) if later and pipeline.normalize else bytes,

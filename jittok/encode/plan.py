@@ -1,9 +1,10 @@
-"""The way of a file's texts to its model, as steps: normalizers, the search for tokens in normalized text, words.
+"""The steps from a file's text to its model: normalizers, the search for tokens in normalized text, the splitter.
 
-A chain of splitter stages becomes one Marking. A stage that writes something into words (a space or U+2581 before, or
-each byte as a character) ends a chain, and so does one that cuts by scripts, which has many classes of characters: the
-words so far are texts of their own for what follows, and are one text again at the end. A stage that no automaton runs
-is run by the plain reference, word by word. So any splitter goes with any model: a model sees marked words.
+A chain of splitter stages becomes one WordBitmap. A stage that writes into pre-tokens (a space or U+2581 before them,
+or each byte as a character) ends a chain, and so does one that cuts by scripts, which has many classes of characters.
+The pre-tokens so far are then texts of their own for the next stages, and one text again at the end. A stage that no
+automaton can run is run by the reference, pre-token by pre-token. So any splitter can be combined with any model: a
+model sees text and a bitmap of word starts.
 """
 
 from __future__ import annotations
@@ -64,28 +65,28 @@ from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 
 class StepPlan(NamedTuple):
-    """What happens to fragments before the model."""
+    """The steps that fragments go through before the model."""
 
     normalize: tuple[Step, ...]
     front: tuple[Step, ...]  # after the search for tokens in normalized text
 
 
 class Segment(NamedTuple):
-    """Stages of a splitter that are one chain."""
+    """Consecutive stages of a splitter that run as one chain."""
 
-    front: Splitter | None  # what is written into each word before they cut
+    front: Splitter | None  # the stage that writes into each pre-token before these cut it
     stages: tuple[Splitter, ...]
 
 
 class WordPlan(NamedTuple):
-    """How the segments of a splitter are run, in order; the last one as the model needs it."""
+    """How the segments of a splitter are run, in order; the last one in the form that the model reads."""
 
-    markings: tuple[WordBitmap | None, ...]  # None: the plain reference cuts
+    markings: tuple[WordBitmap | None, ...]  # None: the reference cuts
 
 
 def prefixes_of(stage: Splitter, spaces: bool = False) -> tuple[Step, ...] | None:
-    """What a stage that is first puts before pieces and writes in them; None for any other stage. spaces: the
-    model's kernel reads them as U+2581."""
+    """The steps for what the first stage writes before pre-tokens and into them; None for a stage that writes nothing.
+    spaces: the model's kernel reads spaces as U+2581."""
     if isinstance(stage, PrefixSpace):
         space = frozen([0x20], np.uint8)
         return (partial(with_prefix, space, space, NOTHING, TEXT),)
@@ -122,7 +123,7 @@ def segments_of(split: tuple[Splitter, ...]) -> list[Segment]:
 
 
 def raw_marking(stages: tuple[Splitter, ...]) -> WordBitmap | None:
-    """The marking of a chain that writes words as they are; None where no kernel runs the chain."""
+    """The bitmap kernel of a chain that leaves pre-tokens as they are; None if no kernel can run the chain."""
     chain = chain_of(stages)
     if chain is None:
         return None
@@ -135,19 +136,19 @@ def raw_marking(stages: tuple[Splitter, ...]) -> WordBitmap | None:
 
 
 def first_only(pipeline: Pipeline) -> bool:
-    """Whether only the text at the start of a document gets something before."""
+    """Whether only the text at the start of a document gets a prefix."""
     return any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in pipeline.split[:1])
 
 
 def steps_after(pipeline: Pipeline, steps: int) -> Pipeline:
-    """The same without so many steps of the normalizer."""
+    """The pipeline without the first `steps` steps of the normalizer."""
     return pipeline._replace(normalize=pipeline.normalize[steps:])
 
 
 def normalizers(
     steps: tuple[Normalizer, ...], user: Collection[bytes], known: NDArray[np.bool_] | None
 ) -> list[Step | None]:
-    """What does the steps, as many together as one table can. user, known: see `normalizer`."""
+    """The kernels for the steps, as many in one table as possible. user, known: see `normalizer`."""
     found, waiting = list[Step | None](), list[Map | Compose]()
     for step in steps:
         one = isinstance(step, Map) or (isinstance(step, Compose) and step.form != "NFC")
@@ -162,7 +163,7 @@ def normalizers(
 
 
 def _known(pipeline: Pipeline) -> NDArray[np.bool_] | None:
-    """The characters of all tokens, where sentencepiece makes one token of others in a row."""
+    """The characters of all tokens, where sentencepiece makes one token of a run of other characters."""
     model = pipeline.model
     if not isinstance(model, Pieces) or model.kind != BPE or model.byte_fallback or pipeline.added_ids.size:
         return None
@@ -170,14 +171,14 @@ def _known(pipeline: Pipeline) -> NDArray[np.bool_] | None:
 
 
 def _go_together(*steps: Normalizer) -> bool:
-    """Whether a step can be done with those before it: there is one normal form, and none after NFKC."""
+    """Whether these steps can be one table: at most one normal form, and nothing after NFKC."""
     forms = [k for k, step in enumerate(steps) if isinstance(step, Compose)]
     return len(forms) <= 1 and steps[:-1].count(Compose("NFKC")) == 0
 
 
 def step_plan(pipeline: Pipeline, marking: WordBitmap | WordPlan | int, spaces: bool = False) -> StepPlan | None:
-    """What is done to the texts of a file; None where a step is not covered. marking: how words are marked, or True
-    where they are not, or so many steps of the normalizer of which the model's kernel does the rest. spaces: see
+    """The steps for the texts of a file; None if a step has no kernel. marking: how word starts are marked; True if
+    they are not; or a number of steps of the normalizer, if the model's kernel does the rest. spaces: see
     `prefixes_of`."""
     if type(marking) is int:
         first = [normalizer(step) for step in pipeline.normalize[:marking]]
@@ -185,7 +186,7 @@ def step_plan(pipeline: Pipeline, marking: WordBitmap | WordPlan | int, spaces: 
     normalize = normalizers(pipeline.normalize, user_defined(pipeline), _known(pipeline))
     later = any(token.normalized and not token.unsearched for token in pipeline.added)
     if any(step is None for step in normalize) or (first_only(pipeline) and normalize and later):
-        return None  # where a character of normalized text comes from is not known after a token in it
+        return None  # after a token in normalized text, the origin of a character is not known
     known = tuple(step for step in normalize if step is not None)
     if isinstance(marking, WordPlan):
         return StepPlan(known, _planned(segments_of(pipeline.split), marking.markings))
@@ -195,11 +196,11 @@ def step_plan(pipeline: Pipeline, marking: WordBitmap | WordPlan | int, spaces: 
     return StepPlan(known, prefix)
 
 
-# ---- words as texts
+# ---- pre-tokens as texts
 
 
 def _planned(segments: list[Segment], markings: tuple[WordBitmap | None, ...]) -> tuple[Step, ...]:
-    """The steps of segments; there may be one more marking, of the words as they are."""
+    """The steps of segments. There may be one more marking than segments, for pre-tokens as they are."""
     if not segments:
         segments = [Segment(None, ())]
     segment, marking = segments[0], markings[0]
@@ -211,7 +212,7 @@ def _planned(segments: list[Segment], markings: tuple[WordBitmap | None, ...]) -
 
 
 def _word_by_word(cut: Step, steps: tuple[Step, ...], workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """Steps on each word that a step has cut, as if it were a text; the words of each text are together in the end."""
+    """Run steps on each pre-token of a step as if it were a text. The pre-tokens of a text are one text in the end."""
     words, ends = _apart(cut(workspace, texts), texts.tokens)
     for step in steps:
         words = step(workspace, words)
@@ -222,7 +223,8 @@ def _word_by_word(cut: Step, steps: tuple[Step, ...], workspace: Workspace, text
 
 
 def _apart(texts: FragmentTexts, tokens: NDArray[np.int32]) -> tuple[FragmentTexts, NDArray[np.int64]]:
-    """(words that are marked as texts, int64[count]: how many there are up to the end of each text). Ids are a word."""
+    """(marked words as texts, int64[count]: their number up to the end of each text). A fragment with an id counts as
+    one word."""
     size, used = texts.data.size // MARKS * 8, int(texts.stops.max(initial=0))
     bits = np.unpackbits(texts.data[size : size + used // 8 + 1], bitorder="little")[:used]
     positions = np.flatnonzero(bits)
@@ -241,7 +243,7 @@ def _apart(texts: FragmentTexts, tokens: NDArray[np.int32]) -> tuple[FragmentTex
 
 
 def _cut_by_reference(stages: tuple[Splitter, ...], _workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """The same as `with_bitmap` by the plain reference."""
+    """`with_bitmap` by the reference."""
     docs, words = Documents(texts.data, texts.starts, texts.stops, texts.kept), bytearray()
     stops, marks = np.zeros(texts.number, np.int64), array("q")
     for k in range(texts.number):

@@ -1,5 +1,5 @@
-"""Kernels that run before a model's for one short text: one looks whether its fragments may be encoded as they
-are, another writes what becomes of a text that changes. See `short_text`.
+"""Kernels that run before a model's for one short text: one checks whether its fragments can be encoded as they are,
+another writes the normalized text if they cannot. See `short_text`.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 class PreCheckTables(NamedTuple):
-    """How fragments are looked at. NFC: what it changes is written again. Else: whether they are UTF-8."""
+    """How fragments are checked: with NFC for changes, which are rewritten; without it for valid UTF-8."""
 
     nfc: Nfc | None
-    strict: bool  # of NFC: whether what is invalid UTF-8 is refused
+    strict: bool  # with NFC: whether invalid UTF-8 is refused
 
     @property
     def kernel(self) -> Any:
-        """What looks."""
+        """The kernel that checks."""
         return first_malformed if self.nfc is None else find_changed
 
     @property
     def unchanged(self) -> int:
-        """What it gives where nothing changes and, if that is asked for, all is UTF-8."""
+        """The kernel's result if nothing changes and, where that is required, all is valid UTF-8."""
         return VALID if self.nfc is None else 0
 
     def may_begin(self) -> bool:
-        """Whether its kernel is ready. It is made so unless it would have to be compiled for few texts."""
+        """Whether its kernel is ready. It is loaded, or compiled unless there are only few texts."""
         kernel = self.kernel
         if kernel.entry is None and not can_wait(kernel):
             kernel.ready()
@@ -57,32 +57,32 @@ class PreCheckTables(NamedTuple):
 
 
 class PreCheckCall:
-    """Machine code and the words that it is called with."""
+    """Machine code and its frame."""
 
     __slots__ = ("_call", "address", "at", "entry", "holding", "number_at", "words")
 
     def __init__(self, kernel: Any, call: Any, data: int, number: int) -> None:
-        """data, number: the arguments that are the text and how many fragments it has."""
+        """data, number: indices of the arguments that are the text and the number of its fragments."""
         self._call, self.words, self.at, self.number_at = call, call.words, call.slots[data], call.slots[number]
         self.entry, self.address = kernel.entry, call.words.buffer_info()[0]
         self.holding = HOLDING(ctypes.cast(kernel.entry, ctypes.c_void_p).value or 0)
 
     def run(self, address: int, size: int, number: int) -> int:
-        """What the kernel gives for the text at an address, without letting go of Python's lock if it is short."""
+        """The kernel's result for the text at an address. The GIL is held if the text is short."""
         words, at = self.words, self.at
         words[at], words[at + 1], words[self.number_at] = address, size, number
         return self.holding(self.address) if size <= LONGEST_WITH_GIL else self.entry(self.address)  # type: ignore[no-any-return]
 
     def run_again(self, number: int) -> int:
-        """The same for the text that it was laid out with."""
+        """The same for the text that is in the frame already."""
         self.words[self.number_at] = number
         return self.holding(self.address)  # type: ignore[no-any-return]
 
 
 class PreCheck:
-    """The calls of a frame before its model: the one that looks, and perhaps those for a text that changes.
+    """The calls of a frame before its model: the check, and perhaps those for a text that changes.
 
-    A text changes as a whole if it is one fragment, with ids around it at most. Then `find_changed` gives its size.
+    A text that is one fragment, apart from ids around it, is rewritten as a whole. `find_changed` returns its new size.
     """
 
     __slots__ = ("_lacks", "_look", "_places", "_stop", "change", "changed", "stop_at", "unchanged")
@@ -128,12 +128,12 @@ class PreCheck:
         self._stop, self.stop_at = memoryview(its), its.ctypes.data  # type: ignore[arg-type]
 
     def fits(self) -> bool:
-        """Whether nothing that was not there has come."""
+        """Whether the frame is still complete: no kernel that was missing has become available."""
         return self._lacks is None or self._lacks.entry is None
 
     def encode(self, address: int, size: int, number: int) -> int | None:
-        """None if the model may encode the text at an address; else the number of its ids, or less than 0 where that
-        does not go at once."""
+        """None if the model can encode the text at an address as it is; else the number of its ids, or less than 0 if
+        the text is left to the general path."""
         seen = self._look.run(address, size, number)
         if seen == self.unchanged:
             return None
@@ -143,7 +143,7 @@ class PreCheck:
         return self.changed.run_again(number)
 
     def words(self) -> dict[str, int]:
-        """The same as words of a builtin."""
+        """The same as named words of a builtin's frame."""
         look = self._look
         words = {
             "unchanged": self.unchanged, "look": address_of(look.holding), "look_frame": look.address,

@@ -1,9 +1,9 @@
-"""Short first texts, encoded by the plain reference as long as kernels are not compiled.
+"""Short first texts, encoded by the Python reference while kernels are not compiled.
 
-Compiling takes seconds, and the reference a millisecond for a line of text. So whoever encodes a few texts where no
-machine code is shipped or kept does not wait for the compiler: neither for the kernels that encode, nor for those that
-make their tables. The first longer text or batch, or `WORTH_COMPILING` bytes of short ones, compile.
-`JITTOK_COMPILE_FIRST=1`: the first text does, whatever its size.
+Compiling takes seconds; the reference takes a millisecond for a line of text. So a few texts do not wait for the
+compiler where no machine code is shipped or cached: neither for the kernels that encode, nor for those that build their
+tables. The first longer text or batch, or `WORTH_COMPILING` bytes of short ones, start the compiler. With
+`JITTOK_COMPILE_FIRST=1` the first text does, whatever its size.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _spent = 0
 
 
 def is_cheap(size: int) -> bool:
-    """Whether text that counts for `size` bytes may do without a kernel that would have to be compiled."""
+    """Whether text that counts as `size` bytes is encoded without a kernel that would have to be compiled."""
     return (
         not (COMPILE_FIRST or CHECKED or size > LONGEST_TEXT + COST_PER_TEXT or _spent >= WORTH_COMPILING)
         and has_compiler()
@@ -43,13 +43,13 @@ def is_cheap(size: int) -> bool:
 
 
 def charge(size: int) -> None:
-    """So much was done without a kernel. Threads may miss each other's sums: they are a guess."""
+    """Count `size` bytes as done without a kernel. Updates of other threads may be lost: the sum is a guess."""
     global _spent  # noqa: PLW0603
     _spent += size
 
 
 def may_compile_later(vocab: Vocab | Pipeline) -> None:
-    """Raise what compiling the tables of a vocabulary would raise, MalformedVocab, without compiling them."""
+    """Raise the MalformedVocab that compiling the tables of a vocabulary would raise, without compiling them."""
     from jittok.normalize.xcda import read_charsmap
 
     for step in vocab.pipeline.normalize if isinstance(vocab, Vocab) else vocab.normalize:
@@ -62,8 +62,8 @@ def may_compile_later(vocab: Vocab | Pipeline) -> None:
 def encode_batch_in_python(
     vocab: Vocab | Pipeline, texts: list[bytes], add_special: bool, parse_special: bool, *, replace: bool
 ) -> list[NDArray[np.int32]] | None:
-    """The ids of short texts. None where kernels are to encode them: there is too much text, or a kernel has to say
-    what is wrong with it."""
+    """The ids of short texts. None if kernels are to encode them: there is too much text, or a text is invalid and the
+    kernel's error is needed."""
     size = sum(map(len, texts)) + COST_PER_TEXT * len(texts)
     if not is_cheap(size):
         return None
@@ -74,7 +74,7 @@ def encode_batch_in_python(
 
             plain = ReferenceEncoder(vocab)
             rule = plain.rule(add_special, parse_special, replace)
-            with gc_paused():  # the first text makes a million objects of a large vocabulary
+            with gc_paused():  # the first text creates a million objects for a large vocabulary
                 return [plain.one(text, rule) for text in texts]
         from jittok.reference.tokenize import tokenize
 
@@ -101,7 +101,7 @@ def short_texts(texts: Any, replace: bool) -> list[bytes] | None:
 
 
 def around_rows(vocab: Vocab | Pipeline, add_special: bool) -> tuple[int, int]:
-    """How many ids are around each text."""
+    """Number of ids before each text, and after it."""
     if isinstance(vocab, Pipeline):
         from jittok.encode.reference_encoder import ReferenceEncoder
 
@@ -111,7 +111,7 @@ def around_rows(vocab: Vocab | Pipeline, add_special: bool) -> tuple[int, int]:
 
 
 def newline_meanwhile(vocab: Vocab) -> int:
-    """The id of a newline, NO_TOKEN if there is none."""
+    """The id of a newline by the Python reference; NO_TOKEN if there is none."""
     from jittok.reference.tokenize import newline_id
 
     charge(COST_PER_TEXT)
@@ -119,5 +119,5 @@ def newline_meanwhile(vocab: Vocab) -> int:
 
 
 def newline_of(vocab: Vocab, encoder: Any) -> int:
-    """The same by the kernel."""
+    """The same by the kernel, once it is compiled."""
     return kind_of(vocab).newline_id(vocab, encoder)

@@ -1,7 +1,7 @@
-"""The general path: a `Pipeline` that no kernel covers is run by its plain reference, exactly and slowly.
+"""The fallback: a `Pipeline` that no kernel covers is run by the Python reference, exactly and slowly.
 
-`ReferenceEncoder` has the protocol of `Encoder`, so that batches, corpora and threads know no difference; a document is
-one fragment.
+`ReferenceEncoder` has the protocol of `Encoder`, so that batches, corpora and threads need no special case. A document
+is one fragment.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReferenceEncodeOptions(NamedTuple):
     add_special: bool
     parse_special: bool
     replace: bool
-    around: tuple[int, int]  # how many ids are before each document, and after it
+    around: tuple[int, int]  # number of ids before each document, and after it
 
 
 class ReferenceEncoder:
@@ -58,22 +58,22 @@ class ReferenceEncoder:
         self.vocab = pipeline
 
     def rule(self, add_special: bool, parse_special: bool, replace: bool) -> ReferenceEncodeOptions:
-        """The rule of one call."""
+        """The options of one call."""
         single = self.vocab.single if add_special else (FIRST_TEXT,)
         at = single.index(FIRST_TEXT)
         around = at, len(single) - at - 1
         return ReferenceEncodeOptions(bool(add_special), bool(parse_special), bool(replace), around)
 
     def compiled(self) -> dict[str, Any]:
-        """Nothing is compiled; that is kept too."""
+        """Empty: nothing is compiled. The cache records that, too."""
         return dict.fromkeys(PARTS, GENERAL_ARRAYS)
 
     def can_split_at_spaces(self, _size: int) -> bool:
-        """No text is cut between words."""
+        """Never: no safe cuts are known."""
         return False
 
     def try_short_text(self, _text: object, _rule: ReferenceEncodeOptions) -> None:
-        """No text goes at once: see `one`."""
+        """Never: `one` encodes every text."""
 
     def one(self, text: bytes, rule: ReferenceEncodeOptions) -> NDArray[np.int32]:
         """int32[n]: the ids of one text. Raises EncodingFailed."""
@@ -106,14 +106,14 @@ class ReferenceEncoder:
         """Nothing is kept."""
 
     def workspace(self) -> AbstractContextManager[Workspace]:
-        """A new workspace for a time."""
+        """Context manager: a new workspace."""
         return nullcontext(Workspace())
 
     def tidy(self, workspace: Workspace, longest: int) -> None:
         """There is no scratch."""
 
     def cut(self, workspace: Workspace, docs: Documents, first: int, last: int, _rule: ReferenceEncodeOptions) -> int:
-        """A fragment for each document; how many."""
+        """Write one fragment for each document. Returns their number."""
         count = last - first
         if workspace.document_ends.size < count:
             workspace.grow_ends(count)
@@ -127,7 +127,8 @@ class ReferenceEncoder:
         self, workspace: Workspace, docs: Documents, first: int, last: int, _fragments: int,
         rule: ReferenceEncodeOptions, base: int, at: int = 0,
     ) -> int:  # fmt: skip
-        """The ids of documents first .. last - 1 to the workspace, after its first `at`; how many now."""
+        """Write the ids of documents first .. last - 1 to the workspace after its first `at`. Returns the number of its
+        ids now."""
         for k in range(first, last):
             text = docs.between(int(docs.starts[k]), int(docs.stops[k]))
             ids = self._ids(text, rule, base + k)
@@ -140,14 +141,14 @@ class ReferenceEncoder:
 
 
 def _runner(pipeline: Pipeline) -> Runner:
-    """The plain reference of a Pipeline."""
+    """The Python reference of a Pipeline."""
     from jittok.reference.pipeline import runner  # few texts need it
 
     return runner(pipeline)
 
 
 def as_text(raw: bytes, replace: bool, document: int = 0) -> str:
-    """The text of bytes, which must be UTF-8: U+FFFD for what is not, or EncodingFailed."""
+    """The text of bytes. Invalid UTF-8 becomes U+FFFD with `replace`, and raises EncodingFailed without."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -158,7 +159,7 @@ def as_text(raw: bytes, replace: bool, document: int = 0) -> str:
 
 
 def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
-    """Names of the steps of a Pipeline; on the general path none of them has a kernel."""
+    """Names of the steps of a Pipeline; on the fallback path none of them has a kernel."""
     names = [type(step).__name__ for step in (*pipeline.normalize, *pipeline.split)]
     model = pipeline.model
     own = f"{type(model).__name__}({model.kind})" if isinstance(model, Pieces) else type(model).__name__
@@ -166,7 +167,7 @@ def steps_of(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def normalized(pipeline: Pipeline, text: bytes) -> bytes:
-    """A text after all normalizers: maps and normal forms by Python's own means, others by the plain reference."""
+    """A text after all normalizers: maps and normal forms by `str` and `unicodedata`, others by the reference."""
     whole = text.decode()
     if all(isinstance(step, Map | Compose) for step in pipeline.normalize):
         for step in pipeline.normalize:
@@ -177,8 +178,8 @@ def normalized(pipeline: Pipeline, text: bytes) -> bytes:
 
 
 def by_reference(step: Normalizer) -> Callable[[str], str]:
-    """What one normalizer makes of a text, by the plain reference. That is made once, for the first text: of a
-    character map it has tables."""
+    """The function of one normalizer, by the reference. The reference is created once, at the first text: that of a
+    character map has large tables."""
 
     @cache
     def reference() -> Callable[[Piece], Piece]:
@@ -195,7 +196,8 @@ def by_reference(step: Normalizer) -> Callable[[str], str]:
 
 
 def begins_at_start(pipeline: Pipeline, text: str) -> bool:
-    """Whether the first character of a normalized text comes of the first one of the text, as the library counts."""
+    """Whether the first character of a normalized text originates from the first one of the text, as tokenizers counts
+    origins."""
     from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
 
     patterns = [step.pattern for step in pipeline.normalize if isinstance(step, Replace)]
@@ -214,7 +216,7 @@ def begins_at_start(pipeline: Pipeline, text: str) -> bool:
 
 
 def cut_words(stages: tuple[Splitter, ...], text: str) -> Iterator[str]:
-    """The words of a text by stages of a splitter that ask for no places, by the plain reference, one at a time."""
+    """The pre-tokens of a text by stages of a splitter that do not need origins, by the reference, one at a time."""
     from jittok.reference.pipeline.normalize import Piece  # few texts need it
     from jittok.reference.pipeline.split import splitter
 
@@ -225,5 +227,5 @@ def cut_words(stages: tuple[Splitter, ...], text: str) -> Iterator[str]:
 
 
 def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
-    """The ids of a text in which no added token is searched for, by the plain reference."""
+    """The ids of a text in which no added token is searched for, by the reference."""
     return _runner(pipeline).fragment(text.decode())

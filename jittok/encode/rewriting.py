@@ -28,7 +28,7 @@ def run_rewritten(
     stops: NDArray[np.int64], tokens: NDArray[np.int32], fragments: int, count: int, ends: NDArray[np.int64],
     replace: bool,
 ) -> int | Failure:  # fmt: skip
-    """`Encoder._run` on the fragments as they are rewritten, or NOT_UTF8."""
+    """`Encoder._run` on the rewritten fragments; NOT_UTF8 if one is invalid UTF-8."""
     try:
         found = rewrite(docs.data, starts, stops, tokens, fragments)
     except NotUtf8 as bad:
@@ -63,8 +63,8 @@ def run_rewritten(
 def _beside(
     found: Changed, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> tuple[Documents, int, int] | None:
-    """(all fragments as they are encoded, as places from one address; where those that change, and the caller's bytes,
-    begin there); None where kernels cannot follow such places."""
+    """(all fragments as offsets from one address; the offsets where the rewritten fragments, and the caller's bytes,
+    begin); None if kernels cannot read at such offsets."""
     if not FAST:
         return None
     here, there = docs.data.ctypes.data, found.data.ctypes.data

@@ -1,16 +1,16 @@
-"""One short text after the other, with as little Python in between as can be.
+"""The fast path of single short texts: as little Python per text as possible.
 
-A `ShortTextFrame` is a kernel's call, laid out once for a workspace and a rule. For the next text only its address
-and its size are written: kernels read `bytes` and ASCII `str` where Python keeps them. Whatever does not go through
-at once (no room, no scratch, malformed text) is left to `Encoder.one`, which begins again.
+A `ShortTextFrame` is a kernel's call, laid out once for a workspace and the options of a call. For the next text only
+its address and size are written: kernels read `bytes` and ASCII `str` in place. If anything is missing (capacity,
+scratch, valid text), the text is left to `Encoder.one`, which starts over.
 
 A frame that is used often gets a builtin function (`_raw.encode_builtin`), which does the same without Python. It may
-be called when `Workspace.ready` is its `generation`. Then no one has the workspace, and its arrays are those of all
-frames of that generation. Whoever takes a workspace writes 0 to `ready`. Only `try_short_text` sets it again, with a
-frame that fits. Python's lock is held all the time. The builtin may still run between the moment when somebody takes a
-workspace and the moment when 0 is written. This does no harm: it ends before the lock is given away, and a workspace
-keeps nothing between two calls. While NumPy makes the array of a builtin, other code may run. Then `ready` is -1, and
-until the builtin ends, the workspace is its own.
+be called when `Workspace.ready` is its `generation`: then the workspace is free, and its arrays are those of all frames
+of that generation. A caller that acquires a workspace writes 0 to `ready`. Only `try_short_text` sets it again, with a
+frame that fits. The GIL is held all the time. The builtin may still run between the moment when a caller acquires a
+workspace and the moment when 0 is written. This is harmless: it ends before the GIL is released, and a workspace holds
+no state between two calls. While NumPy creates the array of a builtin, other code may run. Then `ready` is -1, and the
+workspace belongs to the builtin until it ends.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _IN_STR, _IN_BYTES = str_layout().header, bytes_data_offset()
 
 
 def has_to_cut(rule: EncodeOptions) -> bool:
-    """Whether a text may be more fragments than itself."""
+    """Whether a text may become several fragments."""
     return bool(rule.special.ids.size) or rule.before >= 0 or rule.after >= 0
 
 
 class ShortTextFrame:
     """The call of a model's kernel for one text, and those before it: one cuts the text around special tokens, others
-    look at it (`precheck`) or prepare it (`call_sequence`).
+    check it (`precheck`) or prepare it (`call_sequence`).
 
-    It is right as long as the workspace and the encoder have the arrays that it was made with (`fits`).
+    It is valid while the workspace and the encoder have the arrays that it was made with (`fits`).
     """
 
     __slots__ = (
@@ -111,7 +111,7 @@ class ShortTextFrame:
         self.builtin: encode_builtin.Builtin | None = None
 
     def fits(self, encoder: Encoder, workspace: Workspace) -> bool:
-        """Whether no array has been replaced since. Fragments are replaced all together, see `grow_fragments`."""
+        """Whether no array has been replaced since. Those of fragments are replaced together, see `grow_fragments`."""
         return (
             workspace.ids is self._ids
             and workspace.scratch is self._scratch
@@ -122,10 +122,10 @@ class ShortTextFrame:
         )
 
     def encode(self, address: int, size: int) -> int:
-        """Write the ids of the text at an address to the workspace; how many, or less than 0."""
+        """Write the ids of the text at an address to the workspace. Returns their number, or less than 0 on a miss."""
         self._stop[0] = size
         number = 1 if self._cut is None else self._cut.run(address, size, 1)
-        if number <= 0:  # 0: an empty answer, which is seldom asked for
+        if number <= 0:  # 0: no fragments, so no ids; too rare for a path of its own
             return -1
         done = None if self._precheck is None else self._precheck.encode(address, size, number)
         if done is not None or self._chain is None:
@@ -135,7 +135,8 @@ class ShortTextFrame:
         return self._chain.joined(self._model.run_again(number), number)
 
     def make_builtin(self) -> None:
-        """The builtin that does what `encode` does, for texts of up to QUICK bytes, and gives an array of the ids."""
+        """Create the builtin that does what `encode` does, for texts of up to LONGEST_QUICK bytes, and returns an array
+        of the ids."""
         cut, model, words = self._cut, self._model, dict[str, int]()
         if cut is not None:
             words = {
@@ -153,8 +154,8 @@ class ShortTextFrame:
 
 
 def try_short_text(encoder: Encoder, text: object, rule: EncodeOptions) -> NDArray[np.int32] | None:
-    """The ids of one short text; None where that does not go at once: then `Encoder.one` does it. The frame's builtin,
-    if it has one, is then in `encoder.builtins`."""
+    """The ids of one short text; None if it does not take the fast path: then `Encoder.one` encodes it. Afterwards the
+    frame's builtin, if it has one, is in `encoder.builtins`."""
     kind = type(text)
     position = _IN_BYTES if kind is bytes else 0
     if kind is str and text.isascii():  # type: ignore[attr-defined]
@@ -185,7 +186,7 @@ def try_short_text(encoder: Encoder, text: object, rule: EncodeOptions) -> NDArr
 
 
 def _make_frame(encoder: Encoder, workspace: Workspace, rule: EncodeOptions) -> ShortTextFrame | None:
-    """A frame for texts by this rule, if all that it needs is there."""
+    """A frame for texts with these options; None if a kernel or an array that it needs is missing."""
     if not all(frame.fits(encoder, workspace) for frame in workspace.frames.values()):
         workspace.frames.clear()
         workspace.generation += 1
@@ -204,7 +205,7 @@ def _make_frame(encoder: Encoder, workspace: Workspace, rule: EncodeOptions) -> 
         workspace.frames.clear()
     frame = workspace.frames[id(rule)] = ShortTextFrame(
         encoder, workspace, rule, kernel, chain
-    )  # it keeps the rule, so its id, too
+    )  # it keeps the rule alive, so that the rule's id() stays unique
     return frame
 
 

@@ -1,4 +1,4 @@
-"""A few short texts: one after the other as single texts are, which takes less time than laying a batch out."""
+"""Small batches: a few short texts take the fast path of single texts, which is faster than laying out a batch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def encode_small_batch(
     encoder: Encoder, builtins: dict[tuple[bool, bool, str], Builtin | None], texts: Any, rule: EncodeOptions,
     asked: tuple[Any, Any, str],
 ) -> TokenArray | None:  # fmt: skip
-    """One row a text of a list or tuple; None where not all go the quick way (`short_text`). Then the ordinary way
-    says what is wrong, if anything is.
+    """One row per text of a list or tuple; None if a text does not take the fast path (`short_text`). The general path
+    then raises the error, if there is one.
 
-    builtins: for single texts, by the options of calls; asked: these options, of which `rule` is the rule
+    builtins: those of single texts, by the options of calls; asked: the options of this call, compiled to `rule`
     """
     if type(texts) not in (list, tuple) or not 0 < len(texts) <= MOST_TEXTS:
         return None

@@ -1,8 +1,9 @@
-"""Long texts of a file that are normalized, as shorter ones: cut where its splitter cuts whatever else the text holds.
+"""Safe cuts of long normalized texts: pairs of characters between which a splitter cuts whatever the rest of the text.
 
-That is between two characters where the first stage ends a match with the one, and begins again with the other, in
-every state that it may be in, just as if the text ended between them. Later stages see what the first has cut, so
-nothing goes across. What stages write before words they write before each, but not a stage that is first.
+Such a pair is one where the first stage, in every state that it may be in, ends a match with the first character and
+begins anew with the second, just as if the text ended between them. Later stages see only what the first has cut, so
+none of their matches crosses the cut. Stages that write a prefix write it before each pre-token; a first stage that
+does so has no safe cuts.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ SEARCH_BYTES = 1 << 12
 
 
 class SplitPoints(NamedTuple):
-    """Where a splitter always cuts."""
+    """The pairs of character classes between which a splitter always cuts."""
 
     starts: NDArray[np.integer]  # [runs] first code point of each run of characters
-    classes: NDArray[np.integer]  # [runs] its class
-    between: NDArray[np.bool_]  # [classes, classes] whether there is a cut between them
+    classes: NDArray[np.integer]  # [runs] the class of each run
+    between: NDArray[np.bool_]  # [classes, classes] whether there is a cut between the two
 
 
 def split_points(split: tuple[Splitter, ...]) -> SplitPoints | None:
-    """Where a splitter cuts for sure; None for one of which that is not known, or nowhere."""
+    """The safe cuts of a splitter; None if it has none, or none that are known."""
     if not split or not isinstance(split[0], Cut | CutClass):
         return None
     try:
@@ -50,7 +51,7 @@ def split_points(split: tuple[Splitter, ...]) -> SplitPoints | None:
     if found is None or found.behaves not in (ISOLATES, REMOVES, REMOVES + INVERTS):
         return None
     if isinstance(found.automaton, Machine):
-        return None  # what is far away may decide
+        return None  # text far away may decide
     automaton = found.automaton
     rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
     ends = rows == DEAD << 1 | 1
@@ -69,7 +70,7 @@ def split_at_points(table: SplitPoints, docs: Documents, start: int, stop: int) 
     at = start + PART_BYTES
     while at + PART_BYTES < stop:
         raw = docs.between(at, min(at + SEARCH_BYTES, stop))
-        text = raw.decode("utf-8", "ignore")  # characters that are cut in two are not looked at
+        text = raw.decode("utf-8", "ignore")  # characters that are cut in two are ignored
         codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
         kinds = table.classes[np.searchsorted(table.starts, codes, "right") - 1]
         cuts = np.flatnonzero(table.between[kinds[:-1], kinds[1:]])

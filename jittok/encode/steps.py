@@ -1,7 +1,7 @@
-"""Texts of a file's Pipeline made ready for kernels: normalized, cut at added tokens, put after what they begin with.
+"""The steps that prepare texts of a file's Pipeline for kernels: they normalize, cut at added tokens, write prefixes.
 
-Each part copies the fragments of a stretch, one after the other, into an array of its own. What no kernel does (normal
-forms but NFC, patterns that are replaced) Python's own engines do for the fragments that it changes.
+Each step copies the fragments of a stretch, one after another, into a new array. What no kernel does (such as patterns
+that are replaced) is done by Python's own functions, for the fragments that it changes.
 """
 
 from __future__ import annotations
@@ -61,26 +61,26 @@ _ALPHABET = dict(enumerate(map(chr, CHARACTER_OF_BYTE)))
 
 
 class FragmentTexts(NamedTuple):
-    """Fragments, see `jittok.fragments`."""
+    """The fragments of texts, see `jittok.fragments`."""
 
     data: U8
     starts: I64
     stops: I64
     tokens: I32
-    kept: tuple[Any, ...] | None = None  # as in Documents: then only kernels may follow the places
+    kept: tuple[Any, ...] | None = None  # as in Documents: then only kernels may read at these offsets
 
     @property
     def number(self) -> int:
-        """How many."""
+        """Number of fragments."""
         return int(self.tokens.size)
 
     @property
     def size(self) -> int:
-        """Bytes of the texts."""
+        """Bytes of all texts."""
         return int(np.where(self.tokens < 0, self.stops - self.starts, 0).sum())
 
     def some(self, its: slice) -> FragmentTexts:
-        """Some of them."""
+        """A slice of them."""
         return self._replace(starts=self.starts[its], stops=self.stops[its], tokens=self.tokens[its])
 
 
@@ -88,12 +88,12 @@ Step = Callable[[Workspace, FragmentTexts], FragmentTexts]
 
 
 def empty_offsets(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Room for where texts begin and end."""
+    """Two arrays for the starts and stops of texts."""
     return np.empty(count, np.int64), np.empty(count, np.int64)
 
 
 def read_only_view(array: NDArray[Any]) -> Any:
-    """The same array, which is not written any more."""
+    """The same array, read-only: it is not written any more."""
     array.flags.writeable = False
     return array
 
@@ -101,12 +101,12 @@ def read_only_view(array: NDArray[Any]) -> Any:
 def texts_of(
     data: NDArray[np.uint8], positions: tuple[NDArray[np.int64], NDArray[np.int64]], tokens: I32
 ) -> FragmentTexts:
-    """Texts that were written."""
+    """Texts from what a kernel has written."""
     return FragmentTexts(read_only_view(data), read_only_view(positions[0]), read_only_view(positions[1]), tokens)
 
 
 def with_replacements(table: CharReplacements, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """The image of every character."""
+    """Replace every character by its entry in a table."""
     out, positions = np.empty(table.growth * texts.size + PAD, np.uint8), empty_offsets(texts.number)
     workspace.run(
         write_replacements, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *positions
@@ -115,7 +115,7 @@ def with_replacements(table: CharReplacements, workspace: Workspace, texts: Frag
 
 
 def sentencepiece_normalized(table: SentencePieceTables, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """What sentencepiece's normalizer makes of each text."""
+    """Normalize each text as sentencepiece does."""
     out, positions = np.empty(table.growth * texts.size + texts.number + PAD, np.uint8), empty_offsets(texts.number)
     workspace.run(
         write_normalized, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number,
@@ -139,7 +139,7 @@ def _clustered(
 
 
 def without_runs(content: U8, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """Something in place of each run of spaces."""
+    """Replace each run of spaces by `content`."""
     out, positions = np.empty((1 + content.size) * texts.size + PAD, np.uint8), empty_offsets(texts.number)
     workspace.run(
         write_runs, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, SPACE_BYTE, 2, content, out,
@@ -151,7 +151,7 @@ def without_runs(content: U8, workspace: Workspace, texts: FragmentTexts) -> Fra
 def with_prefix(
     prefix: U8, unless: U8, other: U8, least: int, workspace: Workspace, texts: FragmentTexts
 ) -> FragmentTexts:
-    """Something before each text, see `write_prefixes`."""
+    """Write a prefix before each text, see `write_prefixes`."""
     out, positions = np.empty(texts.size + texts.number * prefix.size + PAD, np.uint8), empty_offsets(texts.number)
     workspace.run(
         write_prefixes, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, prefix, unless, other, least,
@@ -162,7 +162,7 @@ def with_prefix(
 
 
 def stripped(step: Strip, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """Without white space at the ends."""
+    """Strip white space at the ends."""
     positions = empty_offsets(texts.number)
     workspace.run(
         strip_white, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, int(step.left),
@@ -174,7 +174,7 @@ def stripped(step: Strip, workspace: Workspace, texts: FragmentTexts) -> Fragmen
 
 
 def composed(workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """NFC, as `tokenizers` knows it."""
+    """NFC, with the Unicode version of tokenizers."""
     found = changed_fragments(
         nfc_tables(old=True), texts.data, texts.starts, texts.stops, texts.tokens, texts.number, strict=True
     )
@@ -186,7 +186,7 @@ def composed(workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
 def _exchanged(
     workspace: Workspace, texts: FragmentTexts, data: U8, starts: I64, stops: I64, changes: NDArray[np.int64]
 ) -> FragmentTexts:
-    """The texts, and others in place of those with changes[k] >= 0."""
+    """The texts, with text changes[k] of `data` in place of text k where changes[k] >= 0."""
     size = texts.size + int(np.where(changes >= 0, stops - starts, 0).sum())
     out, positions = np.empty(size + PAD, np.uint8), empty_offsets(texts.number)
     workspace.run(
@@ -200,7 +200,7 @@ def by_python(
     change: Callable[[str], str], workspace: Workspace, texts: FragmentTexts, wanted: NDArray[np.int64] | None = None,
     others: FragmentTexts | None = None,
 ) -> FragmentTexts:  # fmt: skip
-    """What Python makes of each text, or of those `wanted`, among the `others`."""
+    """Apply a Python function to each text, or to those `wanted`; the rest are taken from `others`."""
     docs, changes = Documents(texts.data, texts.starts, texts.stops, texts.kept), np.full(texts.number, -1, np.int64)
     parts, starts, stops, at = [b""], np.zeros(texts.number, np.int64), np.zeros(texts.number, np.int64), 0
     rows = texts.tokens < 0 if wanted is None else (texts.tokens < 0) & (wanted != 0)
@@ -219,7 +219,7 @@ def by_python(
 
 
 def _padded(workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """The same with PAD bytes after the last."""
+    """The same with PAD bytes after the last text."""
     if texts.kept is None and int(texts.stops.max(initial=0)) + PAD <= texts.data.size:
         return texts
     nothing = np.full(texts.number, -1, np.int64)
@@ -227,7 +227,7 @@ def _padded(workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
 
 
 def with_bitmap(marking: WordBitmap, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """The words of texts one after the other, and marks after them all."""
+    """The pre-tokens of texts, concatenated, and the bitmap of word starts after all of them."""
     texts = _padded(workspace, texts)
     longest = int((texts.stops - texts.starts).max(initial=0))
     grows = 2 if marking.spelled == SPELLS else 1 + marking.goes_on + marking.ends
@@ -247,15 +247,16 @@ def with_bitmap(marking: WordBitmap, workspace: Workspace, texts: FragmentTexts)
 
 @cache
 def no_tokens() -> SpecialTokens:
-    """A search that finds nothing."""
+    """Tables of a search that finds nothing."""
     return tables_of([], NO_IDS, np.zeros(0, np.uint8))
 
 
 def cut_again(
     tokens: SpecialTokens, workspace: Workspace, texts: FragmentTexts, capacity: int = 16
 ) -> tuple[FragmentTexts, NDArray[np.int64]]:
-    """(fragments cut at the tokens that are searched for in normalized text, int64[count]: how many there are up to the
-    end of each). room: how many there may be more than texts before the search begins again with twice as many."""
+    """(fragments cut at the tokens that are searched for in normalized text, int64[count]: their number up to the end
+    of each text). capacity: at first, for so many more fragments than texts; if there are more, the search starts over
+    with twice as much."""
     known = texts.tokens >= 0
     starts, stops = (frozen(np.where(known, 0, each), np.int64) for each in (texts.starts, texts.stops))
     capacity, ends = texts.number + capacity, np.empty(texts.number, np.int64)
@@ -289,7 +290,7 @@ def cut_again(
 
 
 def combined(steps: tuple[Map | Compose, ...]) -> Step:
-    """What does maps and at most one normal form, which is not NFC, and NFKC only as the last."""
+    """One step for several maps and at most one normal form other than NFC; NFKC only as the last."""
     table, forms = decomposition(steps), [step.form for step in steps if isinstance(step, Compose)]
     if not forms:
         return partial(with_replacements, table.images)
@@ -305,7 +306,7 @@ def _changed(steps: tuple[Map | Compose, ...], text: str) -> str:
 def decomposed(
     table: Decomposition, composes: bool, change: Callable[[str], str], workspace: Workspace, texts: FragmentTexts
 ) -> FragmentTexts:
-    """Maps and a normal form, for which `change` is asked where marks change places."""
+    """Maps and a normal form by tables; `change`, in Python, for texts whose combining marks are reordered."""
     made = with_replacements(table.images, workspace, texts)
     if composes:
         return composed(workspace, made)
@@ -315,7 +316,7 @@ def decomposed(
 
 
 def normalizer(step: Normalizer, user: Collection[bytes] = (), known: NDArray[np.bool_] | None = None) -> Step | None:
-    """What does one step; None for one that is not covered. user: texts that sentencepiece leaves as they are; known:
+    """The step of one normalizer; None if it is not covered. user: texts that sentencepiece leaves as they are; known:
     see `sentencepiece_tables`."""
     if isinstance(step, Map | Compose):
         return composed if step == _NFC else combined((step,))
@@ -337,7 +338,7 @@ def normalizer(step: Normalizer, user: Collection[bytes] = (), known: NDArray[np
 
 
 def _spelled(text: str) -> str:
-    """Each byte as its character of the byte alphabet."""
+    """Each byte as its character of GPT-2's byte alphabet."""
     return text.encode().decode("latin-1").translate(_ALPHABET)
 
 

@@ -1,4 +1,4 @@
-"""How documents are handed to threads: in stretches, whose results come back in order."""
+"""Stretches: groups of consecutive documents that are handed to threads, with results in order."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BAR_DELAY = 1.0
 
 
 def thread_count(threads: int | None) -> int:
-    """How many threads to use: no more than the cores this process may use, which are faster than any more; None: all
-    of these."""
+    """The number of threads to use: at most the cores that this process may use, as more are not faster; None: all
+    cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if threads is None:
         return cores
@@ -40,8 +40,8 @@ def thread_count(threads: int | None) -> int:
 
 
 def finished(pending: deque[Future[Any]], keep: int, bar: Any) -> Iterator[Any]:
-    """Results in order, as long as more than `keep` are pending, and those that are there already. None is kept while
-    the caller has it."""
+    """Yields results in order while more than `keep` are pending, then those that are done already. No reference is
+    kept to a result that was yielded."""
     while len(pending) > keep or (pending and pending[0].done()):
         if bar is not None:
             bar.update(pending[0].result()[1].size)
@@ -57,9 +57,9 @@ def stretches_of(
     most: int = STRETCH_BYTES,
     wide: int = 0,
 ) -> Iterator[tuple[Any, int, int, int, bool]]:
-    """(documents, number of their first one, first, last, whether they are a whole part) of each stretch.
+    """Yields (documents, number of their first one, first, last, whether they are a whole part) for each stretch.
 
-    In place of documents there is the exception when reading failed. `whole`: a part is one stretch; else none has
+    If reading failed, the exception is in the place of documents. whole: a part is one stretch; else no stretch has
     many more bytes than `most`. in_place, wide: see `documents`.
     """
     base, parts = 0, documents(texts, replace, in_place, wide)

@@ -1,4 +1,4 @@
-"""Bytes that need not be UTF-8 as texts that are, a part at a time, as a bad byte becomes three."""
+"""Repair of invalid UTF-8: malformed sequences become U+FFFD, a part of a text at a time, as one byte becomes three."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ GROWTH = 3
 
 
 def well_formed(text: bytes, replace: bool) -> U8:
-    """A text with PADDING after it, and U+FFFD for what is invalid UTF-8. UnicodeDecodeError, of some part of the text,
-    unless it may be replaced."""
-    out = np.empty((GROWTH if replace else 1) * len(text) + len(PADDING), np.uint8)  # what no one writes is no memory
+    """A text with PADDING after it, and U+FFFD in place of invalid UTF-8. Without `replace`, raises UnicodeDecodeError
+    with the offset in a part of the text."""
+    out = np.empty((GROWTH if replace else 1) * len(text) + len(PADDING), np.uint8)  # untouched pages take no memory
     size = _write(text, "replace" if replace else "strict", out, 0)
     out[size : size + len(PADDING)] = 0
     return frozen(out[: size + len(PADDING)], np.uint8)
 
 
 def _write(text: bytes, errors: str, out: NDArray[np.uint8], size: int) -> int:
-    """Writes to out[size:]; the offset after it."""
+    """Write the text to out[size:]. Returns the offset after it."""
     decoder, parts = codecs.getincrementaldecoder("utf-8")(errors), memoryview(text)
     for at in range(0, len(text), CHUNK_BYTES):
         part = decoder.decode(parts[at : at + CHUNK_BYTES], at + CHUNK_BYTES >= len(text)).encode()
@@ -38,7 +38,7 @@ def _write(text: bytes, errors: str, out: NDArray[np.uint8], size: int) -> int:
 def well_formed_copies(
     docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64], tokens: NDArray[np.int32]
 ) -> tuple[Documents, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Fragments with U+FFFD for what is invalid UTF-8."""
+    """Copies of fragments with U+FFFD in place of invalid UTF-8."""
     out = np.empty(GROWTH * int(np.where(tokens < 0, stops - starts, 0).sum()), np.uint8)
     ends, size = np.empty(starts.size, np.int64), 0
     for k, (start, stop, token) in enumerate(zip(starts.tolist(), stops.tolist(), tokens.tolist(), strict=True)):

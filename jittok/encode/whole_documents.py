@@ -1,4 +1,4 @@
-"""Fragments of documents in which nothing is to be cut out, laid out without `partition.cut_documents`, which takes a
+"""Fragments of documents without special tokens, laid out without the kernel `partition.cut_documents`, which takes a
 second to compile: a first text need not wait for it."""
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _calls = itertools.count()
 
 
 def can_wait(kernel: Any) -> bool:
-    """Whether Python is to search for special tokens, as the kernel for it would have to be compiled."""
+    """Whether Python should search for special tokens, because the kernel would have to be compiled."""
     return not kernel.at_hand() and next(_calls) < MOST_CALLS
 
 
 def nothing_to_cut(special: SpecialTokens, documents: Documents, first: int, last: int) -> bool:
-    """Whether it is plain that documents first .. last - 1 contain no admitted token; False for much text."""
+    """Whether a quick search shows that documents first .. last - 1 contain no special token; False for much text."""
     if special.ids.size == 0:
         return True
     if last - first > MOST_DOCUMENTS or documents.size(first, last) > MOST_BYTES:
@@ -41,7 +41,7 @@ def whole_document_fragments(
     workspace: Workspace, documents: Documents, first: int, last: int, before: int, after: int
 ) -> int:
     """Write the fragments of documents first .. last - 1 to the workspace, with `before` and `after` (an id or -1)
-    around each. Returns how many."""
+    around each. Returns their number."""
     starts, stops = documents.starts[first:last], documents.stops[first:last]
     tokens = np.empty((last - first, 3), np.int32)
     tokens[:] = before, TEXT_PREFIXED, after

@@ -1,10 +1,10 @@
-"""BPE of a long text that sentencepiece's normalizer rewrites, a part at a time: it may become ten times longer.
+"""BPE of a long text that sentencepiece's normalizer rewrites, in windows: the text may become ten times longer.
 
-The normalizer goes on after a part as if nothing had been between (`normalize_part`). The model's windows overlap: each
-begins with a token of the one before. If that token comes out again, each two neighbors stand side by side in one of
-the two windows, so all tokens are those of the whole text (`merging.left_to_right` says why). If another token comes
-out, all begins again with longer parts. Nothing merges across a user-defined piece, so after the last one that is
-sure a new window begins. A piece is sure where the longest one would end in the window, too.
+The normalizer resumes after a part as if the text had not been split (`normalize_part`). The model's windows overlap:
+each begins with a token of the one before. If that token is the first one again, every pair of adjacent tokens is in
+one of the two windows, so all tokens are those of the whole text (`merging.left_to_right` has the reason). If another
+token is first, the text starts over with longer parts. Nothing merges across a user-defined piece, so a new window
+begins after the last one that is certain. A piece is certain if the longest one would end in the window, too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Run = Callable[[FragmentTexts, int], Any]
 
 
 class WindowedMerger:
-    """What cuts texts for one encoder."""
+    """Encodes long texts of one encoder in windows."""
 
     def __init__(
         self, table: SentencePieceTables, arrays: SpmArrays, unknown: int | None, unused: Unused | None
@@ -61,8 +61,8 @@ class WindowedMerger:
         self, workspace: Workspace, data: U8, start: int, stop: int, count: int, run: Run, pieces: SpecialTokens,
         part: int = 0,
     ) -> int | None:  # fmt: skip
-        """The ids of data[start:stop] after the first `count`; how many there are now, or None where the whole text
-        has to be seen. pieces: what is searched for in normalized text, each an id."""
+        """Write the ids of data[start:stop] after the first `count`. Returns the number of ids now, or None if the text
+        has to be encoded as a whole. pieces: user-defined pieces, searched for in normalized text."""
         longest = int(pieces.lengths.max(initial=1))
         part = part or (PART_BYTES if pieces.ids.size == 0 else CUT_PART_BYTES)
         out, done = np.empty(self.table.growth * (stop - start) + 1, np.uint8), np.zeros(3, np.int64)  # most untouched
@@ -103,7 +103,8 @@ class WindowedMerger:
                 count = self._joined(workspace, origin, count, end - last)
 
     def _last(self, ids: NDArray[np.int32], window: NDArray[np.uint8]) -> tuple[int, int]:
-        """(how many of the last tokens to see again, where they begin: with a character); (0, 0) if there are none."""
+        """(the number of last tokens to repeat in the next window, the offset where they begin, which is the start of a
+        character); (0, 0) if there are none."""
         tail = self._lengths[
             ids[: -OVERLAP_TOKENS - EXTRA_TOKENS : -1]
         ].cumsum()  # bytes of the last token, of the last two, ...
@@ -118,7 +119,8 @@ class WindowedMerger:
         return 0, 0
 
     def _joined(self, workspace: Workspace, origin: int, first: int, last: int) -> int:
-        """The new end of the ids, those from `first` on split, and without what continues with an unknown token."""
+        """Fix the ids from `first` on: unused pieces are split, and repeats of the unknown token become one. Returns
+        their new end."""
         if self.unused is not None:
             last = unused_taken_apart(self.unused, workspace, np.array([last]), 1, first, last)
         if self.unknown is None:
@@ -131,8 +133,8 @@ class WindowedMerger:
 def unused_taken_apart(
     table: Unused, workspace: Workspace, ends: NDArray[np.int64], fragments: int, first: int, last: int
 ) -> int:
-    """The ids of a workspace from `first` to `last` without pieces that are not used, the parts of each in its place;
-    where they end now. ends: int64[fragments] where the ids of fragments end, put right."""
+    """Replace unused pieces among ids first .. last - 1 of a workspace by their parts. Returns the new end of the ids.
+    ends: int64[fragments] the ends of the fragments' ids, which are updated."""
     count = int(workspace.run(count_parts, table, workspace.ids, first, last))
     if count < 0:
         return last
@@ -142,7 +144,7 @@ def unused_taken_apart(
 
 
 def one_text(size: int) -> tuple[I64, I64, I32]:
-    """Where a text of so many bytes is, as a fragment."""
+    """Starts, stops and tokens of one fragment of `size` bytes."""
     return frozen([0], np.int64), frozen([size], np.int64), frozen([TEXT], np.int32)
 
 
@@ -154,8 +156,8 @@ def _one(window: NDArray[np.uint8]) -> FragmentTexts:
 def _cut(
     pieces: SpecialTokens, workspace: Workspace, window: FragmentTexts, longest: int, ends: bool
 ) -> tuple[FragmentTexts, int]:
-    """(a window cut at pieces, where the last of them ends): up to that piece, if it is sure, else all of the text in
-    front of which no piece begins. ends: whether nothing follows, and all is sure."""
+    """(a window cut at pieces, the end of the last one): up to that piece, if it is certain, else all of the text in
+    which no piece can begin. ends: whether nothing follows, so that all pieces are certain."""
     texts, last = cut_again(pieces, workspace, window, window.size // 2)[0], window.size - longest
     kinds = frozen(np.where(texts.tokens < 0, TEXT, texts.tokens), np.int32)
     texts = texts._replace(tokens=kinds)

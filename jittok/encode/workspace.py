@@ -35,7 +35,7 @@ def read_only_array(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
 
 
 def _pair(size: int, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """A new array and a read-only view of it: a kernel writes the one, another reads the other."""
+    """A new array and a read-only view of it: one kernel writes the array, another reads the view."""
     array = np.empty(size, dtype)
     view = array.view()
     view.flags.writeable = False
@@ -43,21 +43,21 @@ def _pair(size: int, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _again(call: Call, args: tuple[Any, ...], _documents: Documents) -> Any:
-    """`call.again`, keeping the documents alive, whatever happens to their owner meanwhile."""
+    """`call.again`. The argument keeps the documents alive, whatever happens to their owner meanwhile."""
     return call.again(*args)
 
 
 class Workspace:
-    """The arrays of one thread. They only grow; what they hold means nothing between two calls."""
+    """The arrays of one thread. They only grow; their content has no meaning between two calls."""
 
     def __init__(self, kept: list[Mapping] | None = None, weight: int = 1) -> None:
-        """kept: memory that several workspaces may use again; weight: how many times as long as usual a text may
-        take."""
+        """kept: mappings that several workspaces may reuse; weight: the time that a text may take, as a multiple of the
+        usual."""
         self.weight = weight
         self.report = np.zeros(REPORT_SIZE, np.int64)
         self.special_work = partition.make_work(64)
         self.longest = 0
-        self.queued = 0  # how much room a word without a chain has, see `Encoder._give_work`
+        self.queued = 0  # which capacity the queue has (an index), see `Encoder._give_work`
         self.long: Documents | None = None
         self.scratch: Any = None
         self.calls: dict[Any, Call] = {}
@@ -65,8 +65,8 @@ class Workspace:
         self.ready, self.generation = array("q", [0]), 1  # see `short_text`
         self.recycled = BufferPool(kept)
         self.ids = np.empty(0, np.int32)
-        self.written = 0  # ids of the last texts, whose pages are there
-        self.counting, self.passed = False, 0  # whether no one reads the ids, and how many have gone already
+        self.written = 0  # ids of the last texts, whose pages are in memory
+        self.counting, self.passed = False, 0  # whether ids are only counted, and how many were discarded already
         self.grow_fragments(64)
         self.grow_ends(1)
         self.one_start = read_only_array([0])
@@ -78,16 +78,17 @@ class Workspace:
         self._copied: NDArray[np.uint8] | None = None
 
     def expect(self, docs: Documents, size: int) -> None:
-        """What is encoded next, so many bytes of these documents: if they are many, Ctrl-C may leave the kernels."""
+        """Announce that `size` bytes of these documents are encoded next: if they are many, kernels are interruptible
+        by Ctrl-C."""
         self.long = docs if size * self.weight >= LONG_WORK_BYTES else None
 
     def grown(self, texts: Any) -> None:
-        """The same of texts that steps have made: a short document may become a long text."""
+        """The same for the result of a step: a short document may become a long text."""
         if self.long is None and texts.data.size >= LONG_WORK_BYTES and texts.size >= LONG_WORK_BYTES:
             self.long = texts
 
     def run(self, kernel: Any, *args: Any) -> Any:
-        """Call a kernel. Most arguments are those of the last call, whose addresses are still known."""
+        """Call a kernel. Most arguments are those of the last call, whose frame is reused."""
         call = self.calls.get(kernel)
         if call is None:
             call = self.calls[kernel] = kernel.call(*args)
@@ -96,29 +97,30 @@ class Workspace:
         return call.again(*args)
 
     def hold(self, text: bytes) -> Documents:
-        """`held` with a text of up to HELD bytes, the same arrays each time: no word of a frame changes."""
+        """Copy a text of up to LONGEST_HELD bytes to `held`. The arrays are the same each time, so no word of a frame
+        changes."""
         size = len(text)
         self._capacity[:size] = text
         self.one_stop[0] = size
         return self.held
 
     def copy(self, docs: Documents, first: int, last: int) -> Documents:
-        """Documents first .. last - 1 where no one else can write to them, until the next copy. Room for a stretch
-        is kept: first touches of new memory would take longer than copying."""
+        """Copy documents first .. last - 1 to memory that no one else can write to; valid until the next copy. The
+        buffer of a stretch is kept: page faults of new memory would take longer than copying."""
         if self._copied is None:
             self._copied = np.empty(5 * BYTES_PER_COPY, np.uint8)
         return docs.own(first, last, self._copied)
 
     def grow_fragments(self, capacity: int) -> None:
-        """Room for fragments and for where their ids end."""
+        """Allocate arrays for `capacity` fragments and the ends of their ids."""
         self.starts, self.read_starts = _pair(capacity, np.int64)
         self.stops, self.read_stops = _pair(capacity, np.int64)
         self.tokens, self.read_tokens = _pair(capacity, np.int32)
         self.ends = np.empty(capacity, np.int64)
 
     def detach_fragments(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-        """Where the first `count` fragments start and stop, and their tokens, for the caller. Many are not copied: the
-        workspace has none any more."""
+        """Starts, stops and tokens of the first `count` fragments, for the caller. Many are not copied: the workspace
+        gives its arrays away."""
         starts, stops, tokens = self.read_starts[:count], self.read_stops[:count], self.read_tokens[:count]
         if count < LEAST_DETACHED:
             return starts.copy(), stops.copy(), tokens.copy()
@@ -127,40 +129,41 @@ class Workspace:
         return starts, stops, tokens
 
     def grow_ends(self, capacity: int) -> None:
-        """Room for where the fragments of documents end."""
+        """Allocate an array for the ends of the documents' fragments."""
         self.document_ends = np.empty(capacity, np.int64)
 
     def grow_ids(self, capacity: int, keep: int) -> None:
-        """Room for ids, of which the first `keep` are kept."""
+        """Allocate an array for `capacity` ids; the first `keep` are kept."""
         ids = self.recycled.array(capacity)
         ids[self.passed : keep] = self.ids[self.passed : keep]
         self.ids = ids
 
     def discard_prefix(self, count: int) -> None:
-        """No one looks at the first `count` ids any more. Where ids are only counted, they are no memory then."""
+        """Discard the first `count` ids, which are not needed any more. Where ids are only counted, their pages are
+        released."""
         if self.counting and count > self.passed:
             self.passed = self.recycled.drop(self.passed, count)
 
     def detach_ids(self, count: int) -> NDArray[np.int32]:
-        """The first `count` ids, for the caller: the workspace has none any more."""
+        """The first `count` ids, for the caller. The workspace gives its array away."""
         ids, self.ids = self.ids, np.empty(0, np.int32)
         return self.recycled.detach(ids, count)
 
     def forget(self) -> None:
-        """Let go of what kernels were called with: until now it kept texts and arrays alive that no one else has."""
+        """Drop the frames of kernels' last calls, which keep their texts and arrays alive."""
         self.calls.clear()
         self.frames.clear()
         self.generation += 1
 
     def give_long(self, size: int) -> None:
-        """Room for texts of so many bytes in which long special tokens are searched for."""
+        """Allocate scratch for the search for long special tokens in texts of up to `size` bytes."""
         self.special_work = partition.make_work(self.special_work.keys.size, size)
         self.generation += 1
 
     def trim(self, most: int) -> None:
-        """Let go of arrays of more than `most` elements, so that nothing of a long text stays. Two kinds stay: capacity
-        for ids that was asked for as a bound, because most of its pages were never touched; and work, because its cache
-        knows pieces."""
+        """Release arrays of more than `most` elements, so that no memory for a long text stays. Two kinds stay: arrays
+        of ids whose capacity is only a bound, as most of their pages were never touched; and scratch, for its
+        pre-token cache."""
         self.counting, self.passed = False, 0
         if self.long is not None:
             self.long = None
@@ -177,6 +180,6 @@ class Workspace:
 
 
 def weight_of(vocab: Vocab | Pipeline) -> int:
-    """How many times as long as usual a text may take. The added tokens of a file are apart from those of its model."""
+    """The time that a text may take, as a multiple of the usual. A file's added tokens count besides its model's."""
     parts = (vocab.model_offsets, vocab.added_offsets) if isinstance(vocab, Pipeline) else (vocab.token_offsets,)
     return LONG_WEIGHT if any(int(np.diff(part).max(initial=0)) > LONG_KEY for part in parts) else 1
