@@ -1,14 +1,14 @@
-"""Where a text may be cut in two without changing its words: between which ASCII characters, whatever is around.
+"""Safe cuts: pairs of ASCII characters between which a text may be split without changing its pre-tokens.
 
-A text is then read and split a piece at a time. Words are cut by a list of patterns, each of which cuts every piece
-that the ones before have left. Between x and y a text may be parted when some pattern surely cuts there, and when to
-this pattern and to all before it the text might as well end after x:
+Long texts are split there, and each part is then processed alone. A pre-tokenizer is a list of patterns, each of which
+splits every piece that the ones before have left. The offset between x and y is a safe cut if some pattern always cuts
+there, and if this pattern and all before it behave as if the text ended after x:
 
-    no match goes on       in every state that reading x may lead to, y ends the match, and the end of the text would
-                           have ended it in the same way (so `\\s+(?!\\S)` keeps white space and a letter together)
-    a cut is sure          a match begins at y, or x and y are on both sides of the border of a run
+    no match continues     in every state that reading x may lead to, y ends the match, and the end of the text would
+                           end it in the same way (so `\\s+(?!\\S)` keeps white space and a letter together)
+    a cut is certain       a match begins at y, or a run ends between x and y
 
-An attempt to match that begins after x never sees x, so what is on the right is cut as if it was alone.
+A match that begins after x never reads x, so the right side is split as if it were alone.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Pairs = NDArray[np.bool_]
 
 
 def ascii_cuts(stages: Sequence[Stage]) -> Pairs:
-    """Pairs of ASCII characters between which texts may be parted."""
+    """Pairs of ASCII characters between which there is a safe cut."""
     safe, alone = np.zeros((ASCII, ASCII), np.bool_), np.ones((ASCII, ASCII), np.bool_)
     for kind, automaton, (starts, classes) in stages:
         own = classes[np.searchsorted(starts, np.arange(ASCII), "right") - 1].astype(np.int64)
         if automaton is None:
             free, cut = _of_rule(kind, own == MEMBER), np.zeros((ASCII, ASCII), np.bool_)
-        elif isinstance(automaton, Machine):  # what is far away may decide
+        elif isinstance(automaton, Machine):  # characters far away may decide
             free = cut = np.zeros((ASCII, ASCII), np.bool_)
         else:
             free, cut = _of_automaton(automaton.transitions.reshape(-1, automaton.width), own)
@@ -47,7 +47,7 @@ def ascii_cuts(stages: Sequence[Stage]) -> Pairs:
 
 
 def _of_rule(kind: int, member: NDArray[np.bool_]) -> Pairs:
-    """Where a stage without an automaton sees no more of the text on the other side."""
+    """Where a stage without an automaton depends on neither side's characters."""
     if kind in (DIGIT_GROUPS, DIGIT_THREES):  # runs are counted
         return ~(member[:, None] & member[None, :])
     return np.repeat(~member[:, None], ASCII, axis=1)  # runs of spaces depend on what is after them

@@ -1,14 +1,14 @@
-"""A pre-tokenizer's pattern as a deterministic automaton over classes of characters.
+"""A pre-tokenizer's pattern as a deterministic state machine (DFA) over classes of characters.
 
-The patterns are Perl-like: alternatives in order, greedy repetition. Such a pattern is a list of threads in order of
-preference. The subset construction over *ordered* lists makes it deterministic (leftmost-first, as in Cox, "Regular
-Expression Matching: the Virtual Machine Approach", 2009). A thread that reaches the end removes all threads after it.
-A thread before it may still replace its match by a longer one. So one pass, without backtracking, gives the match that
+The patterns have Perl's semantics: ordered alternatives, greedy repetition. A state of the matcher is a list of threads
+in order of preference. The subset construction over *ordered* lists makes it deterministic (leftmost-first, as in Cox,
+"Regular Expression Matching: the Virtual Machine Approach", 2009). A thread that matches removes all threads after it.
+A thread before it may still replace its match by a longer one. So one pass, without backtracking, finds the match that
 a backtracking engine finds.
 
 Most patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. So the empty steps of a state are followed
-when the next character is known. "A match ends here" is part of the transition on that character. The end of the piece
-is one more character class. Patterns that look further, or back, are for `lookaround.py`.
+once the next character is known, and "a match ends here" is part of the transition on that character. The end of the
+piece is one more character class. `lookaround.py` handles patterns that look further ahead, or back.
 
     entry = transitions[state * width + class]: next state << 1 | a match ends before this character
     state 0 is dead, state 1 begins; class width - 1 is the end of the piece
@@ -32,20 +32,20 @@ _NAMES = ("re._constants", "re._parser") if sys.version_info >= (3, 11) else ("s
 sre, sre_parse = (cast(Any, importlib.import_module(name)) for name in _NAMES)
 
 _ESCAPES = re.compile(r"\\(?:u(?!00)([0-9a-fA-F]{4})|U(?!000000)([0-9a-fA-F]{8})|.)", re.DOTALL)
-"""Numbers of characters beyond the first 256, none of which means anything in a pattern, and all other escapes."""
+"""Escaped code points from U+0100 on, none of which has a meaning in a pattern, and all other escapes."""
 
 DEAD, START = 0, 1
 MOST_STATES = 1 << 14
 MOST_CLASSES = 256
-"""Those that a byte has capacity for."""
+"""As many as fit a byte."""
 MOST_MEMBERS = 1 << 22
-"""Borders of sets, times sets: 40 million bytes while classes are found. Patterns of models have up to 100,000."""
+"""Limit of set borders times sets: 40 MB while classes are computed. Patterns of models have up to 100,000."""
 MOST_VISITS = 1 << 20
-"""Nodes that are looked at while an automaton is made: a second of it. Patterns of models take up to 6,000."""
+"""Limit of nodes visited while an automaton is built: about a second. Patterns of models take up to 6,000."""
 
 
 class TooLarge(ValueError):
-    """An automaton would take too much time or memory to make."""
+    """An automaton would take too much time or memory to build."""
 
 
 class Automaton(NamedTuple):
@@ -74,20 +74,20 @@ def compile_pattern(pattern: str | bytes, size: int, most: int | None = None) ->
 
 
 def parsed_pattern(pattern: str) -> Any:
-    """What the standard library's parser makes of a pattern of characters."""
+    """A pattern as parsed by the standard library."""
     return sre_parse.parse(_without_escapes(pattern), sre_parse.SRE_FLAG_UNICODE)
 
 
 def _without_escapes(pattern: str) -> str:
-    """The same pattern with characters in place of their numbers, which take five times as long to read."""
+    """The same pattern with characters instead of their escapes, which take five times as long to parse."""
     return _ESCAPES.sub(lambda found: chr(int(found[1] or found[2], 16)) if found[1] or found[2] else found[0], pattern)
 
 
 class Lookaround(NamedTuple):
-    """A look-around that more than the next character decides."""
+    """A look-around that needs more than the next character."""
 
     ahead: bool  # else it looks back
-    first: int  # node that its body begins with
+    first: int  # the first node of its body
     written: str  # its body, as the parser has it
 
 
@@ -95,12 +95,12 @@ class Nodes:
     """A nondeterministic automaton, built from the end: each part knows the node that follows it.
 
     Node kinds: ("char", set, next), ("look", set, end, next) the next character is in the set (or the piece ends, if
-    `end`), ("mark", number, negated, next) what the look-around of this number says of the place, ("split", [nexts in
+    `end`), ("mark", number, negated, next) the look-around of this number matches at the offset, ("split", [nexts in
     order of preference]), ("match",).
     """
 
     def __init__(self, size: int, looks: list[Lookaround] | None = None) -> None:
-        """looks: where to write down look-arounds that the next character does not decide; None: refused."""
+        """looks: receives look-arounds that need more than the next character; None: these are refused."""
         self.size, self.nodes, self.looks = size, list[tuple[Any, ...]](), looks
         self.sets: dict[Ranges, int] = {}  # their numbers: patterns name one set again and again
 
@@ -119,13 +119,13 @@ class Nodes:
         return self.sets.setdefault(complement(found, self.size - 1) if negated else found, len(self.sets))
 
     def sequence(self, items: Any, following: int) -> int:
-        """The node that parsed items begin with, one after the other; `following` is after them."""
+        """The first node of a sequence of parsed items; `following` is the node after them."""
         for operator, argument in reversed(list(items)):
             following = self.part(operator, argument, following)
         return following
 
     def part(self, operator: Any, argument: Any, following: int) -> int:
-        """The same for one item. ValueError for what is not covered."""
+        """The first node of one item. ValueError for what is not covered."""
         ranges = _ranges_of(operator, argument, self.size)
         if ranges is not None:
             return self.add("char", self.set(ranges), following)
@@ -143,7 +143,7 @@ class Nodes:
         raise ValueError(f"a pattern with {operator} is not covered")
 
     def repeat(self, least: int, most: Any, body: Any, following: int, order: int) -> int:
-        """The same for a repeat. order: 1 for as many as there are, -1 for as few."""
+        """The first node of a repeat. order: 1 for greedy, -1 for lazy."""
         if most is sre.MAXREPEAT:
             loop = self.add("split", [])  # filled below: the loop leads back to itself
             again = self.sequence(body, loop)
@@ -158,7 +158,7 @@ class Nodes:
         return following
 
     def look(self, negated: bool, argument: Any, following: int) -> int:
-        """The same for a look-around."""
+        """The first node of a look-around."""
         direction, body = argument
         ranges = self._single(body)
         if direction == 1 and ranges is not None:
@@ -171,14 +171,14 @@ class Nodes:
         return self.add("mark", self.mark(direction > 0, body), negated, following)
 
     def _single(self, body: Any) -> Ranges | None:
-        """The characters that a body stands for; None when it is not one of them."""
+        """The characters that a body matches; None if it is not a single character."""
         if len(body) != 1:
             return None
         operator, argument = body[0]
         return _ranges_of(operator, argument, self.size)
 
     def _looks_within(self, body: Any) -> frozenset[str] | None:
-        """The look-arounds of a body that the next character does not decide; None if it takes characters."""
+        """The look-arounds of a body that need more than the next character; None if the body consumes characters."""
         found = frozenset[str]()
         for operator, argument in body:
             parts: list[frozenset[str] | None] = []
@@ -199,7 +199,7 @@ class Nodes:
         return found
 
     def mark(self, ahead: bool, body: Any) -> int:
-        """The number of a look-around. Those within it have smaller ones."""
+        """The number of a look-around. Nested ones have smaller numbers."""
         assert self.looks is not None
         written = repr(body)
         known = [k for k, each in enumerate(self.looks) if (each.ahead, each.written) == (ahead, written)]
@@ -210,7 +210,7 @@ class Nodes:
         return len(self.looks) - 1
 
     def classes(self) -> tuple[NDArray[np.int64], list[list[bool]]]:
-        """(int64[runs, 2] first character and class of runs that no set tells apart; for each class, and for the end
+        """(int64[runs, 2] first character and class of runs that no set distinguishes; for each class, and for the end
         of the text, which sets it is in)."""
         starts, inside = _members([*self.sets], self.size)
         rows, classes = np.unique(inside, axis=0, return_inverse=True)
@@ -228,7 +228,7 @@ _CATEGORIES: dict[Any, tuple[Ranges, bool]] = {
 
 
 def _ranges_of(operator: Any, argument: Any, size: int) -> Ranges | None:
-    """The characters that one item of the parsed pattern stands for; None when it is not a single character."""
+    """The characters that one item of the parsed pattern matches; None if it is not a single character."""
     if operator is sre.LITERAL:
         return ((argument, argument),)
     if operator is sre.NOT_LITERAL:
@@ -251,7 +251,7 @@ def _ranges_of(operator: Any, argument: Any, size: int) -> Ranges | None:
 
 
 def _members(sets: list[Ranges], size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(first character of each run that no set tells apart, bool[runs, sets] which sets it is in).
+    """(first character of each run that no set distinguishes, bool[runs, sets] which sets it is in).
     Raises TooLarge."""
     borders = {0} | {edge for ranges in sets for low, high in ranges for edge in (low, high + 1) if edge < size}
     if len(borders) * len(sets) > MOST_MEMBERS:
@@ -272,7 +272,7 @@ def determinize(
     nodes: list[tuple[Any, ...]], first: int, rows: list[list[bool]], most: int, marks: Sequence[int] = (0,)
 ) -> NDArray[np.uint16]:
     """uint16[states, len(rows) * len(marks)]: subset construction over ordered lists of nodes whose empty steps are
-    still to be followed. marks: what all look-arounds together may say of a place, a bit for each."""
+    still to be followed. marks: the possible answers of all look-arounds at an offset, a bit for each."""
     numbers: dict[tuple[int, ...], int] = {(): DEAD, (first,): START}
     todo: list[tuple[int, ...]] = [(first,)]
     table, visits = {DEAD: [0] * (len(rows) * len(marks))}, 0
@@ -321,7 +321,7 @@ def _step(
 
 
 def is_so(node: tuple[Any, ...], sets: list[bool], end: bool, bits: int) -> bool:
-    """Whether a place is as a node "look" or "mark" asks. sets: those that the next character is in; bits: what
-    look-arounds say of the place."""
+    """Whether the condition of a node "look" or "mark" holds. sets: which sets the next character is in; bits: the
+    answers of look-arounds at the offset."""
     kind, number, other, _ = node
     return bool(sets[number] or (end and other)) if kind == "look" else (bits >> number & 1) != other

@@ -1,7 +1,7 @@
-"""Code points to small class numbers, as two-stage tables that a kernel reads.
+"""Maps from code points to small class numbers: two-stage tables that kernels read.
 
 A table is `blocks[pages[c >> 7] << 7 | c & 127]`: most of the 8,704 pages of 128 code points are one of a few dozen
-different blocks. It is made from runs: sorted starts (the first is 0) and the class of each run.
+different blocks. It is built from runs: sorted starts (the first is 0) and the class of each run.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ PAGES = UNICODE_SIZE >> PAGE_BITS
 
 
 def two_stage(starts: NDArray[np.int64], classes: NDArray[np.uint8]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
-    """(pages: uint16[8704], blocks: uint8[blocks * 128]) of runs.
+    """The table of runs: (pages: uint16[8704], blocks: uint8[blocks * 128]).
 
-    starts: int64[runs] rising from 0; classes: uint8[runs] the class of starts[k] .. starts[k + 1] - 1.
+    starts: int64[runs] ascending from 0; classes: uint8[runs] the class of starts[k] .. starts[k + 1] - 1.
     """
     return two_stage_of(np.repeat(classes, np.diff(starts, append=UNICODE_SIZE)))
 
 
 def two_stage_of(classes: NDArray[np.uint8]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
-    """The same of uint8[UNICODE_SIZE], the class of each code point."""
+    """The table of uint8[UNICODE_SIZE], the class of each code point."""
     pages, blocks = shared_rows(classes.reshape(PAGES, 1 << PAGE_BITS))
     return pages.astype(np.uint16), blocks.reshape(-1)
 
 
 def distinct(values: NDArray[_Value]) -> NDArray[_Value]:
-    """The different values, rising. np.unique does the same, and imports np.ma for it, a tenth of a small load."""
+    """The distinct values, ascending. np.unique would import np.ma for this, a tenth of a small load."""
     found = np.sort(values, axis=None)
     first = np.ones(found.size, np.bool_)
     first[1:] = found[1:] != found[:-1]
@@ -41,7 +41,7 @@ def distinct(values: NDArray[_Value]) -> NDArray[_Value]:
 
 
 def among(values: NDArray[_Value], those: NDArray[_Value]) -> NDArray[np.bool_]:
-    """Whether each value is one of `those`, which rise. np.isin does the same, and may import np.ma as well."""
+    """Whether each value is one of `those`, which are ascending. np.isin does the same but may import np.ma."""
     if not those.size:
         return np.zeros(values.shape, np.bool_)
     found: NDArray[np.bool_] = those[np.minimum(np.searchsorted(those, values), those.size - 1)] == values
@@ -49,8 +49,8 @@ def among(values: NDArray[_Value], those: NDArray[_Value]) -> NDArray[np.bool_]:
 
 
 def shared_rows(rows: NDArray[_Value]) -> tuple[NDArray[np.int64], NDArray[_Value]]:
-    """(pages, blocks) of any table: rows[k] is blocks[pages[k]], and no two of blocks are equal. Rows of 8 bytes or a
-    multiple."""
+    """(pages, blocks) of any table: rows[k] is blocks[pages[k]], and no two blocks are equal. The size of a row is a
+    multiple of 8 bytes."""
     rows = np.ascontiguousarray(rows)
     words = rows.view(np.uint64)
     # most rows are equal to the one before, so only the first of such a run is looked up

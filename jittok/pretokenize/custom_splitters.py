@@ -1,7 +1,7 @@
-"""The splitters that llama.cpp has written by hand, step by step as it takes them.
+"""llama.cpp's hand-written splitters, in Python, with the same steps.
 
-Each gets one piece, as code points and their flags, and gives the ends of the parts that it cuts it into. Each stands
-for a regex, but where the two differ the splitter is what counts. Source: llama.cpp, `unicode_regex_split_custom_*`.
+Each takes one piece, as code points and their flags, and yields the ends of the parts that it is split into. Each
+replaces a regex; where the two differ, the splitter decides. Source: llama.cpp, `unicode_regex_split_custom_*`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _is(f: _Flags, k: int, classes: int) -> bool:
 
 
 def _is_other(f: _Flags, k: int, classes: int) -> bool:
-    """Inside the piece, of none of the classes and no white space."""
+    """Whether k is inside the piece, and its character in none of the classes and not white space."""
     return 0 <= k < len(f) and not f[k] & (classes | WHITESPACE)
 
 
@@ -71,7 +71,7 @@ def _contraction(c: _Points, k: int, fold: Callable[[int], int]) -> int:
 def _space_end(c: _Points, f: _Flags, k: int, *, after_newline: bool) -> int:
     """End of the part that begins with white space at k; k if there is none.
 
-    It ends after the last newline of the run, if asked for; else it leaves one character for what follows.
+    It ends after the last newline of the run if `after_newline`; else it leaves one character for what follows.
     """
     end = _run_end(f, k, WHITESPACE)
     newlines = [i for i in range(k, end) if c[i] in (NEWLINE, RETURN)]
@@ -100,7 +100,7 @@ def gpt2(c: _Points, f: _Flags) -> Iterator[int]:
 
 
 def _llama_like(c: _Points, f: _Flags, digits: int, word: int) -> Iterator[int]:
-    """Words of the classes `word`, with one character of anything but numbers and newlines before; numbers apart."""
+    """Words of the classes `word`, with one character before that is no number or newline; numbers by themselves."""
     k = 0
     while k < len(c):
         start, first = k, k + (c[k] == SPACE_BYTE)
@@ -139,7 +139,7 @@ def is_han(c: int) -> bool:
 
 
 def kimi_k2(c: _Points, f: _Flags) -> Iterator[int]:
-    """Runs of Han apart, other words with their contraction, numbers in threes."""
+    """Runs of Han by themselves, other words with their contraction, numbers in threes."""
 
     def is_word(k: int) -> bool:
         return _is(f, k, LETTER) and not is_han(c[k])
@@ -166,7 +166,7 @@ def kimi_k2(c: _Points, f: _Flags) -> Iterator[int]:
 
 
 def digit_groups(c: _Points, f: _Flags) -> Iterator[int]:
-    """Runs of numbers in threes counted from the right; the first group has what was before it as well."""
+    """Runs of numbers in threes counted from the right; the first group includes the text before it."""
     k, done = 0, 0
     while k < len(c):
         end = _run_end(f, k, NUMBER)
@@ -180,21 +180,21 @@ def digit_groups(c: _Points, f: _Flags) -> Iterator[int]:
 
 
 def newlines(c: _Points, _f: _Flags) -> Iterator[int]:
-    """Runs of newlines and runs of all else."""
+    """Runs of newlines, and runs of other characters."""
     for k in range(1, len(c) + 1):
         if k == len(c) or (c[k] == NEWLINE) != (c[k - 1] == NEWLINE):
             yield k
 
 
 def metaspace(c: _Points, _f: _Flags) -> Iterator[int]:
-    """Before each U+2581, as Hugging Face's splitter of that name does it."""
+    """Cuts before each U+2581, as Hugging Face's `Metaspace`."""
     for k in range(1, len(c) + 1):
         if k == len(c) or c[k] == SPACE_MARK_CODE:
             yield k
 
 
 def k2_horizon(c: _Points, f: _Flags) -> Iterator[int]:
-    """As llama3, but words have marks and joiners, which runs of other characters take along as well."""
+    """As llama3, but words include marks and joiners, and so do runs of other characters."""
     k = 0
     while k < len(c):
         start, first = k, k + (c[k] == SPACE_BYTE)
@@ -230,4 +230,4 @@ SPLITTERS: dict[str, Splitter] = {
     "metaspace": metaspace,
     "k2_horizon": k2_horizon,
 }
-"""By the names of their engines, without `custom:`."""
+"""By the name of the engine, without `custom:`."""

@@ -1,23 +1,23 @@
-"""An automaton of matches as a machine that cuts: one pass over the text, no going back.
+"""Turns a match automaton into a state machine that outputs cuts, in one pass over the text without going back.
 
-A matcher (`automaton.py`) finds the end of one match; where it ends, the matcher starts again, so it reads again what
-it had read ahead. The cutter knows beforehand what reading again would find: beside the run that is, it carries the
-run that would have started at that one's last match, and so on. A *configuration* is such a chain:
+A matcher (`automaton.py`) finds the end of one match and starts again there, so it reads its look-ahead twice. The
+cutter avoids that: next to the current run, it also tracks the run that would start at the current run's last match,
+and so on. A *configuration* is such a chain:
 
     (state, in a gap?, characters read, where its last match ends, the configuration that would start there)
 
-Most patterns need a few dozen configurations. On each class of characters a configuration has one next configuration
-and says what has become certain:
+Most patterns need a few dozen configurations. For each class of characters, a configuration has one next configuration
+and actions:
 
     HERE      a piece begins before this character
     PREVIOUS  a piece begins before the character before this one (`\\s+(?!\\S)` gives one back)
-    REMEMBER  the character before this one may turn out to begin a piece: note its place
-    NOTED     a piece begins at the place noted
-    REST      (of continuation bytes) nothing happens
-    ASK       none of these can say it
+    REMEMBER  the character before this one may turn out to begin a piece: note its offset
+    NOTED     a piece begins at the noted offset
+    REST      (continuation bytes) nothing happens
+    ASK       not expressible by the others
 
-Patterns that would have to ask are not covered. Characters that no match takes are *gaps*. Neighbouring gaps form one
-piece. So the start of a match in a gap is a cut only once it is certain to match (`certain_states`).
+Patterns that need ASK are not covered. Characters that are in no match are *gaps*. Neighbouring gaps form one piece, so
+the start of a match in a gap is a cut only once it is certain to match (`certain_states`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HERE, PREVIOUS, REMEMBER, NOTED, REST, ASK = 1, 2, 4, 8, 16, 32
 NONE, LAST, OLD = 0, 1, 2
 """Where the last match of a run ends: nowhere, before the character read last, or before an older one."""
 MOST_COUNTED = 2
-"""Characters read, counted up to here."""
+"""Characters read are counted up to this number."""
 MOST_CONFIGURATIONS = 1 << 12
 
 
@@ -45,7 +45,7 @@ class MatchRun(NamedTuple):
     gap: bool  # its start is no cut yet: it becomes one when a match is certain
     length: int  # 0, 1 or MANY
     age: int
-    following: MatchRun | None  # the run from the last match on; None also where it is too involved to be known
+    following: MatchRun | None  # the run from the last match on; None also where it is too complex to track
 
 
 BEGIN, BEGIN_IN_GAP = MatchRun(START, False, 0, NONE, None), MatchRun(START, True, 0, NONE, None)
@@ -56,7 +56,7 @@ class Cutter(NamedTuple):
     """next_row[row, column] and actions[row, column]; row 0 begins, row 1 begins in a gap.
 
     Columns: 2 * class for a character; one more where an earlier stage has put a cut before it (the end of the text
-    counts as such); 2 * classes for a continuation byte.
+    is one); 2 * classes for a continuation byte.
     """
 
     next_row: NDArray[np.int32]  # [configurations, 2 * classes + 2]
@@ -65,8 +65,8 @@ class Cutter(NamedTuple):
 
 
 def build_cutter(transitions: NDArray[np.uint16]) -> Cutter | None:
-    """The cutter of a matcher, transitions: uint16[states, classes + 1] as in `Automaton`; None when it would have to
-    ask, or has more than MOST_CONFIGURATIONS."""
+    """The cutter of a matcher, None if it needs ASK or more than MOST_CONFIGURATIONS. transitions:
+    uint16[states, classes + 1] as in `Automaton`."""
     builder = Builder(transitions)
     numbers = {BEGIN: 0, BEGIN_IN_GAP: 1}
     runs = [BEGIN, BEGIN_IN_GAP]
@@ -89,14 +89,14 @@ def build_cutter(transitions: NDArray[np.uint16]) -> Cutter | None:
 
 
 def _sure(table: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """Where a cut put in beforehand changes nothing, in any configuration."""
+    """Pairs of classes between which a cut by an earlier stage changes nothing, in any configuration."""
     free, cut = table[:, 0:-2:2], table[:, 1:-2:2]
     same = (free == cut).all(axis=2)
     return np.array([same[distinct(free[:, a, 0])].all(axis=0) for a in range(same.shape[1])], np.uint8)
 
 
 class Builder:
-    """The steps of configurations."""
+    """The transitions between configurations."""
 
     def __init__(self, transitions: NDArray[np.uint16]) -> None:
         self.rows: list[list[int]] = transitions.tolist()
@@ -104,7 +104,7 @@ class Builder:
         self.certain = certain_states(transitions)
 
     def step(self, run: MatchRun, c: int) -> _Step:
-        """What follows on a character of class c, and the actions before it."""
+        """The next configuration after a character of class c, and the actions before it."""
         entry = self.rows[run.state][c]
         state, matched = entry >> 1, entry & 1
         if matched:
@@ -143,7 +143,7 @@ class Builder:
         return (following, actions | _cut_at_match(run)) if actions & ASK == 0 else (BEGIN, ASK)
 
     def after_cut(self, run: MatchRun, c: int) -> _Step:
-        """As `step` where the piece ends before c."""
+        """As `step`, if the piece ends before c."""
         actions = self.end(run)
         if actions & ASK:
             return BEGIN, ASK
@@ -151,7 +151,7 @@ class Builder:
         return following, actions | more | HERE
 
     def end(self, run: MatchRun) -> int:
-        """The actions where the piece ends."""
+        """The actions at the end of the piece."""
         if run.length == 0:
             return 0
         if self.rows[run.state][self.classes] & 1:
@@ -176,7 +176,7 @@ def _cut_at_match(run: MatchRun) -> int:
 
 
 def certain_states(transitions: NDArray[np.uint16]) -> list[bool]:
-    """States from which every text has a match before it dies: the greatest set that keeps what it promises."""
+    """States from which every text reaches a match before the dead state: a greatest fixed point."""
     following, matched = transitions >> 1, transitions & 1 > 0
     certain = np.ones(transitions.shape[0], bool)
     certain[DEAD] = False

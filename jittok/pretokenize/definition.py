@@ -1,13 +1,13 @@
-"""The regexes of each pre type, and what they mean: the definition that kernels, tests and traces go back to.
+"""The regexes of each pre type and their meaning: the definition that kernels, tests and traces are checked against.
 
-A text starts as one piece. The patterns of a pre type are applied one after the other. Each pattern cuts every piece as
-if the piece were the whole text. Matches become pieces, and so do the stretches between matches. llama.cpp runs a
-pattern on one of three engines. The engine is a part of its meaning:
+A text starts as one piece. The patterns of a pre type are applied in order. Each pattern splits every piece as if the
+piece were the whole text: matches become pieces, and so do the gaps between matches. llama.cpp runs a pattern on one of
+three engines, and the same pattern matches differently on each:
 
-    collapsed   std::regex on one byte a code point: ASCII stands for itself, all else for its category, so that
-                \\p{L} is a set of bytes (and so are \\p{Lu}, \\p{Ll}: case is known for ASCII only)
-    wide        std::wregex on the code points, white space above U+007F folded into U+000B
-    custom:x    a splitter written by hand, in place of a pattern that it knows by its text (see `custom_splitters`)
+    collapsed   std::regex over one byte per code point: ASCII is itself, everything else becomes a byte for its
+                category, so that \\p{L} is a set of bytes (as are \\p{Lu}, \\p{Ll}: case is known for ASCII only)
+    wide        std::wregex over the code points, with white space above U+007F folded into U+000B
+    custom:x    a hand-written splitter that llama.cpp uses instead of this exact pattern (see `custom_splitters`)
 
 The patterns and engines of all pre types are in their records (`records`). Source: llama.cpp, `llm_tokenizer_bpe`
 and `unicode_regex_split`.
@@ -41,7 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 COLLAPSED, WIDE, CUSTOM = "collapsed", "wide", "custom:"
-"""Engines; a hand-written splitter's is CUSTOM and its name."""
+"""Engines. That of a hand-written splitter is CUSTOM followed by its name."""
 CLASS_MEMBERS = {
     "N": r"\xD10-9",
     "L": r"\xD2A-Za-z",
@@ -49,23 +49,23 @@ CLASS_MEMBERS = {
     "M": r"\xD4",
     "S": r"\xD5$+<->^`|~",
 }
-"""The bytes of collapsed text that \\p{..} stands for, written as the inside of a set."""
+"""The bytes of collapsed text that \\p{..} matches, written as the inside of a set."""
 _CATEGORY_ESCAPE = re.compile(r"\\p\{([NPMS]|L[ultmo]?)\}")
 
 
 class Piece(NamedTuple):
-    """A stretch of code points."""
+    """A range of code points."""
 
     start: int
     stop: int
-    matched: bool  # by the pattern that cut it out; False for what lay between two matches
+    matched: bool  # by the pattern that cut it out; False for a gap between two matches
 
 
 @cache
 def collapsed_pattern(pattern: str) -> bytes:
     """The pattern as Python's regular expression over collapsed bytes.
 
-    Each \\p{..} becomes a set, or part of the set that it is in; \\s and \\d are ASCII for bytes patterns.
+    Each \\p{..} becomes a set, or a part of the set around it. For bytes, \\s and \\d are ASCII.
     """
     out, at, inside = "", 0, False
     while at < len(pattern):
@@ -84,7 +84,8 @@ def collapsed_pattern(pattern: str) -> bytes:
 
 @cache
 def wide_pattern(pattern: str) -> str:
-    """The pattern as Python's regular expression over wide text: \\s, \\S, \\d are ASCII as in C++, $ is the end."""
+    """The pattern as Python's regular expression over wide text: \\s, \\S, \\d match ASCII as in C++, $ only the
+    end."""
     out, at, inside = "", 0, False
     while at < len(pattern):
         part = pattern[at : at + 2] if pattern[at] == "\\" else pattern[at]
@@ -108,7 +109,7 @@ def compiled(pattern: str, engine: str) -> Any:
 
 
 def collapse(points: Sequence[int]) -> bytes:
-    """One byte a code point: what the collapsed engine sees."""
+    """One byte per code point: the input of the collapsed engine."""
     return bytes(
         [
             c
@@ -122,14 +123,14 @@ def collapse(points: Sequence[int]) -> bytes:
 
 
 def widen(points: Sequence[int]) -> str:
-    """One character a code point: what the wide engine sees. Above U+10FFFF all are alike, and in no pattern."""
+    """One character per code point: the input of the wide engine. All above U+10FFFF become U+10FFFF, in no pattern."""
     return "".join(
         [chr(COLLAPSED_SPACE if c >= 0x80 and flags(c) & WHITESPACE else min(c, LAST_CODE_POINT)) for c in points]
     )
 
 
 def cut(points: Sequence[int], pattern: str, engine: str) -> list[Piece]:
-    """The pieces that one pattern makes of one piece, in order and without gaps. An empty match is an empty piece."""
+    """Split one piece by one pattern: pieces in order, without gaps. An empty match is an empty piece."""
     pieces, done = [], 0
     if engine.startswith(CUSTOM):
         splitter = SPLITTERS[engine.removeprefix(CUSTOM)]
@@ -149,7 +150,7 @@ def cut(points: Sequence[int], pattern: str, engine: str) -> list[Piece]:
 
 
 def stages(points: Sequence[int], pre: PreType) -> list[list[Piece]]:
-    """The pieces of a text after each of the patterns, the last list being its words."""
+    """The pieces of a text after each of the patterns; the last list holds its pre-tokens."""
     pieces, after = [Piece(0, len(points), matched=False)] if points else [], []
     for pattern, engine in pre.patterns:
         pieces = [
@@ -162,9 +163,9 @@ def stages(points: Sequence[int], pre: PreType) -> list[list[Piece]]:
 
 
 def split(fragment: bytes, pre: PreType) -> list[bytes]:
-    """The words of a text as merging sees them: re-encoded from code points, in the alphabet of bytes if `pre` says so.
+    """The pre-tokens of a text as the merger reads them: re-encoded from code points, byte-level if `pre.byte_encode`.
 
-    A word can be empty (an empty match). Code points above U+10FFFF, on which llama.cpp dies, are for callers to find.
+    A pre-token can be empty (an empty match). Callers check for code points above U+10FFFF, which crash llama.cpp.
     """
     points = code_points(fragment)
     words = [b"".join(map(utf8, points[start:stop])) for start, stop, _ in stages(points, pre)[-1]]

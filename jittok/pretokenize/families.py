@@ -1,4 +1,4 @@
-"""The fast splitter of a pre type as the numbers that kernels know: those of BPE and those of training."""
+"""The fast splitter of a pre type, as numbers for the kernels of BPE and of training."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from jittok.pretokenize.splitters.llama3 import PREFIX, SUFFIX, WITHOUT
 from jittok.unicode.tables import LETTER, MARK
 
 GENERAL, GPT2, LLAMA3, LINES, MARKED = 0, 1, 2, 3, 4
-"""MARKED: words are one after the other with marks, see `splitters.word_bitmap`; no pre type has it."""
+"""MARKED: words are already split, with a bitmap of their starts (`splitters.word_bitmap`); no pre type has it."""
 SPLITTERS = {"gpt2": GPT2, "llama3": LLAMA3, "lines": LINES}
 CONTRACTIONS = {"prefix": PREFIX, "suffix": SUFFIX, "without": WITHOUT}
 
 
 class FamilyNumbers(NamedTuple):
-    """The fields of `bpe.Arrays` that say which splitter cuts, and how."""
+    """The fields of `bpe.Arrays` that select a splitter and its settings."""
 
     family: int
     digits_alone: int
@@ -30,7 +30,7 @@ GENERAL_NUMBERS = FamilyNumbers(GENERAL, 0, 0, 0, WITHOUT, LETTER)
 
 
 def family_numbers(family: PreTypeFamily | None) -> FamilyNumbers:
-    """Those of a family of splitters for words; of the general splitter where there is none."""
+    """The settings of a family's splitter, or of the general splitter without a family."""
     if family is None or family.splitter == "lines":
         return GENERAL_NUMBERS
     return FamilyNumbers(
@@ -44,5 +44,5 @@ def family_numbers(family: PreTypeFamily | None) -> FamilyNumbers:
 
 
 def cuts_lines(family: PreTypeFamily | None) -> bool:
-    """Whether the words of a family are whole lines of characters."""
+    """Whether the pre-tokens of a family are whole lines."""
     return family is not None and family.splitter == "lines"

@@ -1,4 +1,5 @@
-"""The splitters of other files as arrays: patterns over true classes of Unicode 16.0, no engine in between."""
+"""Splitters of other files than GGUF, as arrays: patterns over the classes of Unicode 16.0, without llama.cpp's
+engines."""
 
 from __future__ import annotations
 
@@ -43,9 +44,9 @@ GPT2_FORMS = (
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     GREEDY_R50K,
 )
-"""Patterns that cut as `splitters.gpt2`. Where `\\s+(?!\\S)` has failed one character of white space is left."""
+"""Patterns that cut like `splitters.gpt2`. Where `\\s+(?!\\S)` fails, a single white space character is left."""
 MOST_KEPT = 32
-"""Splitters that are remembered."""
+"""Limit of splitters that are cached."""
 
 
 class RecognizedFamily:
@@ -58,8 +59,8 @@ class RecognizedFamily:
         self.name, self.group, self.contractions = name, group, contractions | FOLDED if folded else contractions
         self.marks, self.cased = marks, cased
         self.ends = ends
-        """White space that ends a text is one word, which the splitter cuts after its last line feed: ids are the same
-        unless a token goes on after it (`crosses`)."""
+        """White space that ends a text is one pre-token, but the splitter cuts it after its last line feed. The ids are
+        the same unless a token continues after the line feed (`crosses`)."""
 
     def classes(self) -> CharacterClasses:
         """Its table of characters."""
@@ -113,14 +114,14 @@ def _explicit_forms() -> dict[str, RecognizedFamily]:
 
 
 def _family(pattern: Pattern) -> RecognizedFamily | None:
-    """The fast splitter of a pattern: most files write it as one of `_forms`, which all engines read alike; others are
-    told by their classes. PatternError for one that is not known at all."""
+    """The fast splitter of a pattern. Most files have one of `_forms`, which all engines match alike; other spellings
+    are compared by their classes. PatternError for a pattern that cannot be parsed."""
     text = greedy(pattern.text, pattern.engine) or pattern.text
     return _forms().get(text) or _explicit_forms().get(explicit(text, pattern.engine))
 
 
 def family_of(stages: tuple[Splitter, ...]) -> RecognizedFamily | None:
-    """The fast splitter that cuts as these stages, None where there is none."""
+    """The fast splitter that cuts like these stages, None if there is none."""
     cuts = _without_spelling(stages)
     if len(cuts) == 1 and isinstance(cuts[0], Cut) and not cuts[0].pattern.literal and _keeps_all(cuts[0]):
         return _family(cuts[0].pattern)
@@ -128,17 +129,17 @@ def family_of(stages: tuple[Splitter, ...]) -> RecognizedFamily | None:
 
 
 _CROSSING = re.compile(rb"[\r\n][\t\v\f\x1c-\x20\xc2\xe1-\xe3][^\r\n]*\Z")
-"""The bytes after the line end are those that white space begins with, so other characters may count, too."""
+"""The bytes after the line end are first bytes of white space, so some other characters match too."""
 
 
 def crosses(tokens: Iterable[bytes]) -> bool:
     """Whether a token may continue with white space after its last line feed or carriage return. If none does, no merge
-    reaches across this place, and white space may as well be cut there."""
+    crosses this offset, so cutting white space there changes no id."""
     return any(map(_CROSSING.search, tokens))
 
 
 def _without_spelling(stages: tuple[Splitter, ...]) -> tuple[Splitter, ...]:
-    """The stages without a SpellBytes that is last: the model sees bytes in any case."""
+    """The stages without a final SpellBytes: the model reads bytes in any case."""
     return stages[:-1] if stages and isinstance(stages[-1], SpellBytes) else stages
 
 
@@ -148,7 +149,7 @@ def _keeps_all(stage: Cut) -> bool:
 
 @functools.lru_cache(MOST_KEPT)
 def splitter_of_stages(stages: tuple[Splitter, ...]) -> general.Splitter | None:
-    """The arrays of a splitter, None for one that kernels do not cover. A last SpellBytes is left to the model."""
+    """The arrays of a splitter, None if the kernels do not cover it. A last SpellBytes is left to the model."""
     try:
         known = _stages_of(stages)
         return None if known is None else splitter_from(known or [_whole()])
@@ -157,7 +158,7 @@ def splitter_of_stages(stages: tuple[Splitter, ...]) -> general.Splitter | None:
 
 
 def automata_of(stages: tuple[Splitter, ...]) -> list[Stage] | None:
-    """The automaton of each stage, None where one is not covered, or has no automaton over classes alone. A last
+    """The automaton of each stage, None if a stage is not covered or has no automaton over classes alone. A last
     SpellBytes is left to the model."""
     known = _stages_of(stages)
     return None if known is None or any(kind == LOOKAROUND for kind, _, _ in known) else known
@@ -173,13 +174,13 @@ def _stages_of(stages: tuple[Splitter, ...]) -> list[Stage] | None:
 
 
 def _whole() -> Stage:
-    """A stage that cuts nothing: runs of all characters."""
+    """A stage that never cuts: runs of any characters."""
     automaton = compile_pattern("[\\x00-\\U0010ffff]+", UNICODE_SIZE)
     return MATCHER, automaton, (automaton.starts, automaton.classes)
 
 
 def _stage(stage: Splitter) -> Stage | None:
-    """One stage, None where it drops what matters or needs more than an automaton."""
+    """One stage, None if it drops characters or needs more than an automaton."""
     if isinstance(stage, CutClass):
         if stage.behavior not in (ISOLATED, CONTIGUOUS):
             return None
@@ -201,8 +202,8 @@ def _stage(stage: Splitter) -> Stage | None:
 
 
 def covers(machine: Automaton | Machine) -> bool:
-    """Whether matches leave nothing of any text between them: a match that is not empty begins at every character,
-    whatever follows, and whatever look-arounds may say."""
+    """Whether matches cover every text without gaps: a non-empty match begins at every character, whatever follows, and
+    whatever the look-arounds find."""
     said, rows = 1, np.zeros((0, 0), np.int64)
     if isinstance(machine, Machine):
         said, rows = machine.parts[-1].answered, machine.parts[-1].rows

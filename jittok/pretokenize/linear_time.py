@@ -1,9 +1,9 @@
-"""Whether looking for a pattern takes time in proportion to the text, decided from its automaton.
+"""Whether searching for a pattern takes linear time, decided from its automaton.
 
-A search reads on after its last match as long as a longer one may come. When none comes it begins again where the
-match ended, and reads the same again. That costs more than linear time only if searches that began at more and more
-places wait together. For this there must be a text that leads from the beginning to a state, and from that state back
-to itself without a match on the way. Such a text, repeated, is waited on from each of its places.
+A search reads past its last match as long as a longer one is possible. If none comes, the next search begins where the
+match ended, and reads the same characters again. That takes more than linear time only if the number of searches that
+read the same character is unbounded. Then there is a text that leads from the start to a state, and from that state
+back to itself without a match on the way. In repeats of such a text, a search from each offset reads on.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from jittok.pretokenize.automaton import DEAD, START
 
 MOST_STEPS = 1 << 19
-"""Steps of the search for such a text, beyond which a pattern counts as one."""
+"""Limit of steps of the search for such a text; beyond it a pattern counts as not linear."""
 
 
 def waiting(transitions: NDArray[np.uint16], ends: int) -> list[list[tuple[int, int]]]:
-    """For each state the steps (symbol, next state) from which a text may lead back to it without a match on the way;
-    none for most states. transitions: [states, symbols] as in `Automaton`; the last `ends` symbols are the text's
-    end."""
+    """For each state, the steps (symbol, next state) after which a text may lead back to it without a match on the
+    way; most states have none. transitions: [states, symbols] as in `Automaton`; the last `ends` symbols are the end of
+    the text."""
     waits = [[(c, int(entry) >> 1) for c, entry in enumerate(row) if entry & 1 == 0 and entry >> 1 != DEAD]
              for row in transitions[:, :-ends].tolist()]  # fmt: skip
     component = _components([[to for _, to in row] for row in waits])
@@ -30,7 +30,8 @@ def waiting(transitions: NDArray[np.uint16], ends: int) -> list[list[tuple[int, 
 
 
 def is_linear(transitions: NDArray[np.uint16], ends: int) -> bool:
-    """Whether no text makes searches wait together. The arguments are those of `waiting`."""
+    """Whether no text makes an unbounded number of searches read the same characters. The arguments are those of
+    `waiting`."""
     nexts, inside = (transitions[:, :-ends] >> 1).tolist(), waiting(transitions, ends)
     steps = 0
     for state, row in enumerate(inside):

@@ -1,10 +1,10 @@
-"""Patterns that look back, or ahead by more than a character, in linear time: what a look-around says is found for all
-places of a text beforehand.
+"""Patterns that look behind, or ahead by more than a character, in linear time: every look-around is evaluated at all
+offsets of a text beforehand.
 
-A look-ahead is read from the text's end to its beginning. The state is the set of nodes from which its body matches the
-text after the place. A look-back is read forwards: the state is the set of nodes that are reached from any place
-before. Look-arounds within others come first. The pattern itself is then an automaton whose symbols are a character's
-class, and what the look-arounds say of the place before it.
+A look-ahead is evaluated from the text's end to its beginning. The state is the set of nodes from which its body
+matches the text after the offset. A look-behind is evaluated forwards: the state is the set of nodes that are reached
+from any earlier offset. Nested look-arounds come first. The pattern itself is then an automaton whose symbols are pairs
+of a character's class and the answers of the look-arounds at the offset before it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from numpy.typing import NDArray
 from jittok.pretokenize.automaton import Lookaround, Nodes, determinize, is_so, parsed_pattern
 
 MOST_LOOKAROUNDS = 16
-"""Look-arounds in a pattern."""
+"""Limit of look-arounds in a pattern."""
 MOST_NODES = 400
-"""Nodes of a pattern with look-arounds: each may be looked at for each character of a text."""
+"""Limit of nodes of a pattern with look-arounds: each may be visited for each character of a text."""
 MOST_ANSWERS = 16
-"""What look-arounds that are in no other may say together: the automaton has so many times more symbols."""
+"""Limit of combined answers of the outermost look-arounds: it multiplies the symbols of the automaton."""
 MOST_SYMBOLS = 1 << 16
-"""Symbols, as `matching` has two bytes for one."""
+"""Limit of symbols: `matcher` has two bytes for one."""
 MOST_KNOWN = 1 << 12
-"""Steps of one look-around that are kept, so that the next place need not take them again."""
+"""Limit of cached steps of one look-around."""
 
 
 class LookaroundPattern(NamedTuple):
-    """A pattern as an automaton over classes and what its look-arounds say."""
+    """A pattern as an automaton over classes and the answers of its look-arounds."""
 
     starts: list[int]  # first character of each run of one class
     classes: list[int]  # its class
@@ -42,7 +42,7 @@ class LookaroundPattern(NamedTuple):
 
 
 class LookaroundRun:
-    """One look-around, asked at all places of a text."""
+    """One look-around, evaluated at all offsets of a text."""
 
     def __init__(self, number: int, look: Lookaround, nodes: list[tuple[Any, ...]], rows: list[list[bool]]) -> None:
         self.bit, self.look, self.nodes, self.rows = 1 << number, look, nodes, rows
@@ -50,13 +50,13 @@ class LookaroundRun:
         self.inside = _reached(nodes, look.first)
         self.begun: Any = 0 if look.ahead else frozenset()
         self.step: Callable[[Any, int, int], tuple[bool, Any]] = self._ahead if look.ahead else self._back
-        """(state, class, bits of the place) -> whether the body matches there, and the next state; `resume` is the
-        first one."""
+        """(state, class, bits of the offset) -> whether the body matches there, and the next state; `begun` is the
+        first state."""
         self._asked = sum(1 << node for node in {nodes[k][2] for k in self.inside if nodes[k][0] == "char"})
 
     def mark(self, classes: array[int], bits: array[int]) -> None:
-        """Set the look-around's bit at the places where its body matches. classes: of each character, then the end's;
-        bits: of each place, those of the look-arounds within it being set."""
+        """Set the look-around's bit at the offsets where its body matches. classes: of each character, then of the end;
+        bits: of each offset, in which the bits of the nested look-arounds are already set."""
         step, state = self.step, self.begun
         for position in reversed(range(len(classes))) if self.look.ahead else range(len(classes)):
             key = (state, classes[position], bits[position])
@@ -70,8 +70,8 @@ class LookaroundRun:
                 bits[position] |= self.bit
 
     def _ahead(self, after: int, symbol: int, bits: int) -> tuple[bool, int]:
-        """(whether the body matches from here, nodes from which the rest does: a bit each, of those that are after a
-        character; as in `after` for the place after the next character)."""
+        """(whether the body matches from here; nodes from which its rest matches, a bit each, of those that follow a
+        character). after: these nodes for the offset after the next character."""
         sets, end = self.rows[symbol], symbol == len(self.rows) - 1
         now = last = 0
         while True:  # loops need several rounds
@@ -113,7 +113,7 @@ class LookaroundRun:
 
 
 def _reached(nodes: list[tuple[Any, ...]], first: int) -> list[int]:
-    """The nodes that can be reached from one, those first that were made first: what is after comes before."""
+    """The nodes that can be reached from one, in the order of their creation: a node's successors come before it."""
     seen, stack = set[int](), [first]
     while stack:
         number = stack.pop()
@@ -125,8 +125,8 @@ def _reached(nodes: list[tuple[Any, ...]], first: int) -> list[int]:
 
 
 def lookaround_pattern(pattern: str, size: int, most: int) -> LookaroundPattern:
-    """The automaton of a pattern over characters 0 .. size - 1 of up to `most` states. ValueError for what it does not
-    cover."""
+    """The automaton, of up to `most` states, of a pattern over characters 0 .. size - 1. ValueError for what is not
+    covered."""
     looks: list[Lookaround] = []
     made = Nodes(size, looks)
     first = made.sequence(parsed_pattern(pattern), made.match())

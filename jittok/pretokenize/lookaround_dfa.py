@@ -1,5 +1,5 @@
-"""The automata of a pattern that looks around, or reads on from every place, as kernels run them: one of each
-look-around, made deterministic, and that of the pattern itself (see `lookaround.py`)."""
+"""State machines for kernels, of a pattern that has look-arounds or is not linear: one for each look-around, made
+deterministic, and one for the pattern itself (see `lookaround.py`)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from jittok.pretokenize.splitters.general import MOST_CLASSES
 from jittok.pretokenize.splitters.lookaround_stage import BYTE, MOST_BITS, SEARCH, LookaroundTables
 
 MOST_STATES = 1000
-"""States of a look-around."""
+"""Limit of states of a look-around."""
 MOST_INNER = 4
-"""Look-arounds that are asked within one."""
+"""Limit of look-arounds nested in one."""
 FIRST = 0
 """The first state of a pass."""
 _SETS = 1 << BYTE
 
 
 class LookaroundPass(NamedTuple):
-    """An automaton over classes and what look-arounds say."""
+    """An automaton over pairs of a class and the answers of look-arounds."""
 
     bit: int  # number of the look-around, or SEARCH
     ahead: bool
@@ -39,7 +39,7 @@ class LookaroundPass(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """A pattern as passes and a search."""
+    """A pattern as passes of its look-arounds, and a search."""
 
     starts: NDArray[np.int64]  # first character of each run of one class
     classes: NDArray[np.uint8]  # its class
@@ -49,7 +49,7 @@ class Machine(NamedTuple):
 
 @lru_cache(MOST_KEPT)
 def machine_of(pattern: str) -> Automaton | Machine:
-    """What a kernel runs for a pattern that `explicit` gave. ValueError where it is too large for one."""
+    """The state machine of a pattern that `explicit` returned. ValueError if it is too large for a kernel."""
     try:
         automaton = automaton_of(pattern)
         if reads_once(pattern):
@@ -84,7 +84,7 @@ def _part_of(number: int, each: LookaroundRun) -> LookaroundPass:
 
 
 def _rows_of(each: LookaroundRun, sayings: list[int]) -> NDArray[np.int64]:
-    """[states, symbols] of a pass. The end of the text is read in the first state alone by one that goes ahead."""
+    """[states, symbols] of a pass. The pass of a look-ahead reads the end of the text only in its first state."""
     end = len(each.rows) - 1
     states: dict[Any, int] = {each.begun: FIRST}
     todo, table, visits = [each.begun], list[list[int]](), 0
@@ -113,8 +113,8 @@ def begins_of(machine: Machine) -> NDArray[np.bool_]:
 
 
 def lookarounds_of(machines: list[Machine | None], members: NDArray[np.uint8]) -> LookaroundTables:
-    """The arrays of stages, None for those of other kinds. members: [classes, stages] the stage's own class of each
-    class that they share."""
+    """The arrays of stages; `machines` has None for stages of other kinds. members: [classes, stages] the stage's own
+    class of each shared class."""
     at, strides = [0], [0] * len(machines)
     plans, rows, columns, sayings = list[int](), list[NDArray[np.int64]](), list[NDArray[np.int64]](), list[Any]()
     for k, machine in enumerate(machines):
@@ -142,9 +142,10 @@ def lookarounds_of(machines: list[Machine | None], members: NDArray[np.uint8]) -
 
 
 def _narrow(part: LookaroundPass, kinds: NDArray[np.int64], looks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(rows as `LookaroundTables` has them, but for where they begin; the place in a row of each class and saying).
-    kinds: the part's own class of each class, and of the end, before which continuation bytes go; looks: how many bits
-    those of remembered states are after."""
+    """(rows as in `LookaroundTables`, before the offset of the first one is added; the column of each class and
+    answer).
+    kinds: the part's own class of each class, and of the end, before which continuation bytes are inserted; looks: the
+    number of bits before those of remembered states."""
     states, said = part.rows.shape[0], np.arange(part.answered)
     symbols = [(kind * part.answered + said) for kind in kinds.tolist()]
     stays = np.repeat(np.arange(states)[:, None] << 1, part.answered, axis=1)

@@ -1,9 +1,9 @@
 """An automaton that finds its matches in a text, in plain Python: for patterns that others could take for ever with.
 
-A search that has read on after its last match, in vain, would be read again by the searches from the next places. So
-it is remembered where it was in which state: a later one that comes there ends too. (Reps 1998, "Maximal munch"
-tokenization in linear time.) Only states that a search may come back to while it waits are remembered. It
-goes through others once, so they cost at most a constant for each place.
+A search that reads past its last match and fails would be repeated by the searches from the next offsets. So its
+(offset, state) pairs are remembered: a later search that reaches one of them stops. (Reps 1998, "Maximal munch"
+tokenization in linear time.) Only states to which a search may return without a match are remembered. It passes each
+other state once, so those cost at most a constant per offset.
 """
 
 from __future__ import annotations
@@ -19,33 +19,32 @@ from jittok.pretokenize.lookaround import LookaroundPattern, lookaround_pattern
 from jittok.unicode.tables import UNICODE_SIZE
 
 MOST_STATES = 2000
-"""States of such an automaton,"""
+"""Limit of states of such an automaton,"""
 MOST_REMEMBERED = 64
-"""and those of them in which a search may read on without an end: a text takes a bit for each of these states, and for
-each of its characters."""
+"""and of those in which a search may read on without a limit: each needs a bit per character of a text."""
 
 
 MOST_KEPT = 32
-"""Automata that are remembered, of some MB each. A process may read many files, each with a pattern of its own."""
+"""Limit of cached automata, of some MB each. A process may read many files, each with a pattern of its own."""
 
 
 @lru_cache(MOST_KEPT)
 def automaton_of(pattern: str) -> Automaton:
-    """The automaton of a pattern that `explicit` gave. ValueError for what the construction does not cover."""
+    """The automaton of a pattern that `explicit` returned. ValueError for what the construction does not cover."""
     return compile_pattern(pattern, UNICODE_SIZE, MOST_STATES)
 
 
 @lru_cache(MOST_KEPT)
 def reads_once(pattern: str) -> bool:
-    """Whether no text makes a search for the pattern read the same again and again."""
+    """Whether searching for the pattern is linear: no text makes searches read the same characters again and again."""
     automaton = automaton_of(pattern)
     return is_linear(automaton.transitions.reshape(-1, automaton.width), 1)
 
 
 @lru_cache(MOST_KEPT)
 def lookaround_of(pattern: str) -> LookaroundPattern:
-    """The automaton of any pattern that `explicit` gave, with its look-arounds. ValueError for what the construction
-    does not cover."""
+    """The automaton of any pattern that `explicit` returned, with its look-arounds. ValueError for what the
+    construction does not cover."""
     try:
         starts, classes, transitions, width = automaton_of(pattern)
     except TooLarge:
@@ -56,7 +55,7 @@ def lookaround_of(pattern: str) -> LookaroundPattern:
 
 
 def remembered(found: LookaroundPattern) -> tuple[int, ...]:
-    """States in which a search may read on without an end, so that later ones would do it again. ValueError for more
+    """States in which a search may read on without a limit, so that later searches would repeat it. ValueError for more
     than MOST_REMEMBERED."""
     sayings = len(found.answers)
     if is_linear(found.rows, sayings):
@@ -68,7 +67,7 @@ def remembered(found: LookaroundPattern) -> tuple[int, ...]:
 
 
 class Match:
-    """Where a match is."""
+    """The span of a match, like `re.Match`."""
 
     def __init__(self, start: int, stop: int) -> None:
         self._span = start, stop
@@ -79,7 +78,8 @@ class Match:
 
 
 class Matcher:
-    """A pattern with what is used of `regex.Pattern`. ValueError for one that the construction does not cover."""
+    """A pattern with those methods of `regex.Pattern` that are used. ValueError if the construction does not cover
+    it."""
 
     def __init__(self, pattern: str) -> None:
         found = lookaround_of(pattern)
@@ -91,7 +91,7 @@ class Matcher:
         self._end = found.rows.shape[1] // sayings - 1
 
     def finditer(self, text: str) -> Iterator[Match]:
-        """The matches from the left. An empty match right after another match does not count. Then the search goes on
+        """The matches from the left. An empty match right after another match is skipped, and the search continues
         after the next character, as in Oniguruma when tokenizers calls it."""
         symbols = self._symbols(text)
         at, last, failed = 0, -1, dict[int, bytearray]()
@@ -104,7 +104,7 @@ class Matcher:
                 at = last = stop
 
     def _symbols(self, text: str) -> array[int]:
-        """What the automaton reads: a number for each character, and one for the end."""
+        """The symbols that the automaton reads: one per character, and one for the end."""
         classes = array("H", map(self._class, text))
         classes.append(self._end)
         if not self.looks_around:
@@ -116,8 +116,8 @@ class Matcher:
         return array("H", (c * len(sayings) + sayings[said & mask] for c, said in zip(classes, bits, strict=True)))
 
     def _stop(self, symbols: array[int], at: int, failed: dict[int, bytearray]) -> int:
-        """Where the match that begins at a place ends, -1 if none does. failed: state -> a bit for each place, set if
-        no match was found from there."""
+        """Where the match that begins at offset `at` ends, -1 if there is none. failed: state -> a bit per offset, set
+        if a search in this state found no match from there."""
         state, stop, since, states = START, -1, at, array("H")
         for position in range(at, len(symbols)):
             entry = self._rows[state][symbols[position]]

@@ -1,23 +1,25 @@
-"""Every pre-tokenizer is one record of `pre_types.json`: its names, patterns, fast splitter, flags and notes.
+"""Each pre-tokenizer is one record of `pre_types.json`: its names, patterns, fast splitter, flags and notes.
 
 A record:
 
     number, name    llama.cpp's llama_vocab_pre_type
-    byte_encode     whether words are written in the alphabet of bytes before they are looked up
+    byte_encode     whether pre-tokens are byte-level before they are looked up
     patterns        {"engine", "regex"} in the order of application, as llama.cpp writes them (see `definition`)
-    family          the fast splitter that cuts in the same places, with its settings (see `PreTypeFamily`); most have
-    none newlines_whole  a word of newlines that is a token is that token
-    always_bos      BOS is added whatever the file says
-    begin_lines     U+2581 is before each line, if it does not begin so
-    names           the strings of tokenizer.ggml.pre that lead here, each with
+    family          the fast splitter that cuts at the same offsets, with its settings (see `PreTypeFamily`); most
+                    have none
+    newlines_whole  a pre-token of newlines that is a token becomes that token, without merging
+    always_bos      BOS is added, whatever the file's settings are
+    begin_lines     U+2581 is added before each line that does not begin with it
+    names           the values of tokenizer.ggml.pre that select this record, each with
                     since             the first release of llama.cpp that knows it; without it, all do
                     sets              the fields of `Vocab` that llama.cpp sets for it
                     merges_optional   whether a file may lack the list of merges
-                    notes             where the ids part from those of the model's own tokenizer; {word} stands for one
+                    notes             where the ids differ from those of the model's own tokenizer; {word} is replaced
+                    by one
                                       of the `sentences` that several notes share
-    comment         for the reader of the file
+    comment         for readers of the file
 
-This module knows data only, so that everything may read it: `vocab` the names, `definition` the patterns, the BPE
+This module holds data only, so every package may import it: `vocab` reads the names, `definition` the patterns, the BPE
 kernels the families, the command line the notes.
 """
 
@@ -34,7 +36,7 @@ FILE = os.path.join(os.path.dirname(__file__), "pre_types.json")
 
 
 class PreTypeFamily(Record):
-    """A fast splitter that cuts as the patterns do, and how it is set."""
+    """A fast splitter that cuts where the patterns do, and its settings."""
 
     splitter: str  # "gpt2", "llama3", or "lines" where words are whole lines of characters
     digits_alone: bool = False  # gpt2: every digit is a word
@@ -45,14 +47,14 @@ class PreTypeFamily(Record):
 
 
 class PreType(Record):
-    """How words are cut for some values of tokenizer.ggml.pre."""
+    """How a text is split into pre-tokens, for some values of tokenizer.ggml.pre."""
 
     number: int  # llama.cpp's llama_vocab_pre_type
     name: str  # its name there, without the prefix
     regexes: tuple[str, ...]  # as llama.cpp writes them, in the order of their application
     engines: tuple[str, ...]  # what runs each of them
-    byte_encode: bool  # words are written in the alphabet of bytes before they are looked up
-    names: dict[str, dict[str, Any]] = {}  # noqa: RUF012  of tokenizer.ggml.pre, each with what it says
+    byte_encode: bool  # pre-tokens are byte-level before they are looked up
+    names: dict[str, dict[str, Any]] = {}  # noqa: RUF012  values of tokenizer.ggml.pre, each with its entry
     family: PreTypeFamily | None = None
     newlines_whole: bool = False
     always_bos: bool = False
@@ -98,7 +100,7 @@ def pre_type(number: int) -> PreType:
 
 @cache
 def families() -> dict[tuple[tuple[str, str], ...], PreTypeFamily]:
-    """(pattern, engine) in the order of application -> the fast splitter that cuts in the same places."""
+    """(pattern, engine) in the order of application -> the fast splitter that cuts at the same offsets."""
     return {pre.patterns: pre.family for pre in pre_types() if pre.family}
 
 
@@ -106,7 +108,7 @@ def families() -> dict[tuple[tuple[str, str], ...], PreTypeFamily]:
 def pre_names() -> dict[str, dict[str, Any]]:
     """tokenizer.ggml.pre -> {"pre_type": number, "pre_type_name": name, "sets": flags, ..}, "" when the key is absent.
 
-    What else a name says is next to these (see above).
+    The other fields of a name's entry are next to these (see above).
     """
     return {
         name: {"pre_type": pre.number, "pre_type_name": pre.name, "sets": {}, **entry}
@@ -116,6 +118,6 @@ def pre_names() -> dict[str, dict[str, Any]]:
 
 
 def notes(name: str) -> list[str]:
-    """Sentences about a tokenizer.ggml.pre string: where its ids part from those of the model's own tokenizer."""
+    """Sentences about a value of tokenizer.ggml.pre: where the ids differ from those of the model's own tokenizer."""
     found: list[str] = pre_names().get(name, {}).get("notes", [])
     return [note.format_map(_data()["sentences"]) for note in found]

@@ -1,6 +1,6 @@
-"""Words of one script each as automata. There are more scripts than a kernel has classes for, so two automata cut one
-after the other, and each tells half of the scripts apart. Where the script changes, one of the two knows the new one
-or the one before, and cuts. Neither cuts anywhere else."""
+"""Splitting by script as two automata. There are more scripts than a kernel has classes, so two automata run one after
+the other, and each distinguishes half of the scripts. Where the script changes, one of the two distinguishes the new
+script or the one before, and cuts. Neither cuts anywhere else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jittok.pretokenize.automaton import DEAD, START, Automaton
 from jittok.unicode.libraries import scripts
 
 ANY, OTHER = 0, 1
-"""Classes: of no script, and of one that is not told apart."""
+"""Classes: characters of no script, and of scripts that this automaton does not distinguish."""
 
 
 def halves() -> tuple[CutSomeScripts, CutSomeScripts]:
@@ -21,7 +21,7 @@ def halves() -> tuple[CutSomeScripts, CutSomeScripts]:
 
 
 def automaton_of_scripts(stage: CutSomeScripts) -> Automaton:
-    """Its matches are the words: characters of one script, and of any after them. What is no match is dropped."""
+    """Its matches are the words: characters of one script, with those of no script after them. Gaps are dropped."""
     starts, numbers = scripts()
     inside = (numbers >= stage.first) & (numbers < stage.stop)
     classes = np.where(inside, numbers.astype(np.int64) - stage.first + OTHER + 1, OTHER)

@@ -1,6 +1,6 @@
-"""Spaces that llama.cpp dies on: those inside a word, where words are not written in the alphabet of bytes.
+"""Spaces that crash llama.cpp: those inside a pre-token, where pre-tokens are not byte-level.
 
-With errors="replace" each of their bytes is read as U+FFFD. Where they stand the definition says; few texts have any.
+With errors="replace" each of their bytes is read as U+FFFD. `definition` finds them; few texts have any.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from jittok.vocab.types import rules_of
 
 
 def spaces_in_words(vocab: Vocab, text: bytes) -> list[tuple[int, int]]:
-    """(start, stop) of each space of a text between special tokens that is not a word of its own; it has several bytes
-    where it is written longer than need be. Source: llama.cpp, the assertion in `llm_tokenizer_bpe_session::tokenize`.
+    """(start, stop) of each space of a text between special tokens that is not a pre-token by itself; a space has
+    several bytes in an overlong form. Source: llama.cpp, the assertion in `llm_tokenizer_bpe_session::tokenize`.
     """
     pre = pre_type(vocab.pre_type)
     if pre.byte_encode or not rules_of(vocab.type).has_merges or vocab.model in ("hybriddna", "whitespace"):

@@ -1,9 +1,9 @@
 """A pre type's list of patterns as the arrays that `splitters.general` runs.
 
-Each pattern sees characters through its engine (see `definition.py`). The collapsed engine sees one byte a character.
-The wide engine sees the code point, with white space above U+007F folded. Both are maps from runs of code points to
-what the pattern's automaton knows. So every stage is a table over runs of code points. All stages share the classes of
-characters that none of them tells apart.
+A pattern reads characters through its engine (see `definition.py`). The collapsed engine maps a character to one byte,
+the wide engine to its code point, with white space above U+007F folded. Both are maps from runs of code points to
+symbols of the pattern's automaton. So every stage is a table over runs of code points. All stages share one set of
+classes, which hold characters that no stage distinguishes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from jittok.pretokenize.splitters.matcher_stage import MATCHED
 from jittok.unicode import tables
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""What llama.cpp's hand-written gpt2 splitter does: the pattern it stands for, ended by `|\\s+`."""
+"""What llama.cpp's hand-written gpt2 splitter does: the pattern that it replaces, with `|\\s+` at the end."""
 CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 KIMI_K2 = (
     r"[\xD6\xD7]+"
@@ -75,16 +75,17 @@ TRAILING_PATTERN = r"\s+$"
 SPACE_POWERS_PATTERN = "|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(9, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}"
 
 CUTTER_BEGINNINGS = 16
-"""ASCII characters that begin a match from which on a stage is a cutter; it loses to a matcher only where few do."""
+"""Number of ASCII characters that begin a match, from which on a stage is a cutter. A matcher is faster only if few
+do."""
 
 Runs = tuple[NDArray[np.int64], NDArray[np.uint8]]
 Stage = tuple[int, Automaton | Machine | None, Runs]
 MEMBER = 1
-"""Class of the characters that the stages without an automaton ask for."""
+"""Class of the characters that a stage without an automaton searches for."""
 
 
 class _Compiled(NamedTuple):
-    """A stage over the classes that all stages share."""
+    """A stage compiled for the classes that all stages share."""
 
     kind: int
     table: NDArray[np.int32]  # a matcher's: next row << ACTION_BITS | actions; a cutter's: see `_pair_table`
@@ -106,7 +107,7 @@ def stages_of_patterns(patterns: Sequence[tuple[str, str]]) -> list[Stage]:
 
 
 def splitter_from(stages: list[Stage]) -> Splitter:
-    """The arrays of stages. ValueError for more classes or stages than there is capacity for."""
+    """The arrays of stages. ValueError for more than MOST_CLASSES classes or MOST_STAGES stages."""
     starts, joint, members = _join([runs for _, _, runs in stages])
     ascii_ = joint[np.searchsorted(starts, np.arange(128), "right") - 1]
     looks = lookarounds_of([each if isinstance(each, Machine) else None for _, each, _ in stages], members)
@@ -135,7 +136,7 @@ def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]
     if simple is not None:
         return _Compiled(simple[0], table, columns, sure, simple[1], False)
     begins = rows[START, :-1] != DEAD
-    # many places begin a match: cut in one pass; few do: search for those
+    # matches begin at many offsets: cut in one pass; at few: search for those
     cutter = build_cutter(rows) if begins[ascii_].sum() >= CUTTER_BEGINNINGS else None
     if cutter is not None:
         return _Compiled(CUTTER, *_pair_table(cutter), cutter.sure, begins, False)
@@ -149,7 +150,7 @@ def _pair_table(cutter: Cutter) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """(rows of an entry for each two columns; the column of each class, and of continuation bytes). An entry is next
     row << 2 * ACTION_BITS | actions before the second byte << ACTION_BITS | actions before the first.
 
-    Classes that this cutter does not tell apart share a column. Rows are filled up to a multiple of 1 << ROW_BITS.
+    Classes that this cutter does not distinguish share a column. Rows are padded to a multiple of 1 << ROW_BITS.
     """
     free, cut = (np.concatenate([cutter.next_row[:, k:-2:2], cutter.actions[:, k:-2:2]]) for k in (0, 1))
     _, chosen, columns = np.unique(np.concatenate([free, cut]), axis=1, return_index=True, return_inverse=True)
@@ -174,7 +175,7 @@ def _splitter(
         parts = cutters if stage.kind == CUTTER else tables
         base, low = sum(part.size for part in parts), (1 << ACTION_BITS) - 1
         at.append(base)
-        if stage.kind == CUTTER:  # an entry says where the next row begins among all stages' tables
+        if stage.kind == CUTTER:  # an entry holds the offset of the next row in the tables of all stages
             pitch, low = stage.table.shape[1], (1 << 2 * ACTION_BITS) - 1
             next_row = (stage.table >> 2 * ACTION_BITS) * pitch + base >> ROW_BITS
             entries = next_row << 2 * ACTION_BITS | stage.table & low
@@ -249,7 +250,7 @@ def _matcher(rows: NDArray[np.uint16]) -> NDArray[np.int32]:
 
 
 def _join(parts: list[Runs]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:
-    """(starts, class of each run, [class, stage] its class in each stage) of characters that no stage tells apart."""
+    """(starts, class of each run, [class, stage] its class in each stage) of characters that no stage distinguishes."""
     starts = distinct(np.concatenate([starts for starts, _ in parts]))
     columns = [classes[np.searchsorted(begun, starts, "right") - 1] for begun, classes in parts]
     members, joint = np.unique(np.column_stack(columns), axis=0, return_inverse=True)

@@ -1,9 +1,9 @@
-"""Any chain of splitter stages as what `splitters.word_bitmap` needs: stages over characters, those over bytes after
-them, and which characters are dropped.
+"""Any chain of splitter stages, compiled for `splitters.word_bitmap`: stages over characters, then stages over bytes,
+and the characters that are dropped.
 
-If a stage drops exactly the characters of a set, a piece is dropped if its first character is of that set, whatever the
-stages after it cut. Merged pieces of a pattern of one character are the matches of another pattern. Any other stage
-that does more than cut its matches out says how it behaves.
+If a stage drops exactly the characters of a set, a piece is dropped if its first character is in that set, however the
+later stages split it. If a stage merges matches of a single character with their neighbours, its pieces are the matches
+of another pattern. Any other stage that does more than isolate its matches has a behavior code.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def written(parts: Ranges) -> str:
 
 
 def chain_of(stages: tuple[Splitter, ...]) -> StageChain | None:
-    """The stages compiled, None where one is not covered."""
+    """The stages compiled, None if one is not covered."""
     at = next((k for k, stage in enumerate(stages) if isinstance(stage, SpellBytes)), len(stages))
     if any(isinstance(stage, SpellBytes) for stage in stages[at + 1 :]):
         return None
@@ -140,8 +140,8 @@ def _kind(stage: _CompiledStage) -> int:
 
 
 def compile_stage(stage: Splitter, apart: bool) -> _CompiledStage | None:
-    """One stage; None where it is not covered. apart: whether pieces are cut over bytes after it, which may cut what
-    is dropped in two."""
+    """One stage; None if it is not covered. apart: whether stages over bytes follow, which may split a dropped
+    piece."""
     if isinstance(stage, Chars):
         whole = automaton_of(_EVERYTHING)
         return _CompiledStage(whole, np.zeros(whole.width - 1, np.bool_), COUNTS, stage.size)
@@ -236,7 +236,8 @@ def _takes(automaton: Automaton, classes: NDArray[np.bool_]) -> bool:
 
 
 def one_set(pattern: Pattern) -> tuple[Ranges | None, bool]:
-    """(the characters of a pattern that is one of them, or a run of them; whether it is a run); None for any other."""
+    """(characters, whether it is a run) of a pattern that is one character of a set, or a run of them; None for
+    others."""
     if pattern.literal:
         return (((ord(pattern.text), ord(pattern.text)),), False) if len(pattern.text) == 1 else (None, False)
     try:

@@ -1,1 +1,1 @@
-"""One splitter that every pre type has, and fast ones for the common families."""
+"""The general splitter, which runs every pre type, and fast splitters for the common families."""

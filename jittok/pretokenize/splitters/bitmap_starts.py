@@ -1,4 +1,4 @@
-"""Where marked words begin (see `word_bitmap`), for kernels that encode them."""
+"""Reads the starts of words from their bitmap (see `word_bitmap`), for kernels that encode them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ ALL = ~np.uint64(0)
 
 @helper
 def split_at_bitmap(marks_at: int, text: Window, begin: int, end: int, _stop: int, positions: Window) -> int:
-    """Where words of text[begin:end] begin, counted from `begin`, to places; how many. text[marks_at:] has the marks.
+    """Write the offsets, from `begin`, where words of text[begin:end] begin; how many. text[marks_at:] is the bitmap.
 
-    places: int32[end - begin + 64] room
+    positions: int32[end - begin + 64] receives the offsets
     """
     number, first, last = 0, begin >> 6, (end - 1) >> 6
     for word in range(first, last + 1):

@@ -1,8 +1,8 @@
-"""Classes of bytes, 64 at a time, as bit masks: what the fast splitters compute with.
+"""Classes of bytes as bit masks, 64 bytes at a time: the input of the fast splitters.
 
-Bit k of a mask speaks of byte k of the block. All bytes of a character carry its class. So "the character before is a
-letter" is "the byte before is a letter". After the end of the text everything counts as spaces, because `\\s+(?!\\S)`
-takes white space at the end whole.
+Bit k of a mask is for byte k of the block. All bytes of a character have its class. So "the character before is a
+letter" is "the byte before is a letter". Bytes after the end of the text count as spaces, because `\\s+(?!\\S)` matches
+all white space at the end.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from jittok.structures.prefetch import prefetch_text
 from jittok.unicode import tables
 
 OTHER, LETTER, DIGIT, SPACE, BAD, CAPITAL, SMALL, MARK = range(8)
-"""Classes of code points. BAD: an overlong form, which is no well-formed text. The last three are letters to all but a
-splitter that tells them apart; to it LETTER is a letter that is neither capital nor small, and a mark is a letter
-after one."""
+"""Classes of code points. BAD: an overlong form, which is invalid UTF-8. The last three are letters, except to a
+splitter
+that distinguishes them: there, LETTER is a letter that is neither capital nor small, and a mark is a letter after
+one."""
 ONE, NONE, ALL = np.uint64(1), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 B2, B3, B61, B62, B63 = (np.uint64(n) for n in (2, 3, 61, 62, 63))
 
@@ -55,7 +56,7 @@ class ClassWindow(NamedTuple):
 
 
 def character_classes(letter_flags: int) -> CharacterClasses:
-    """The tables when characters with one of these flags count as letters (marks do in some patterns)."""
+    """The tables if characters with one of these flags count as letters (marks do in some patterns)."""
     flags = tables.flag_table()
     classes = np.zeros(UNICODE_SIZE, np.uint8)
     classes[flags & letter_flags > 0] = LETTER
@@ -65,7 +66,7 @@ def character_classes(letter_flags: int) -> CharacterClasses:
 
 
 def class_tables(classes: NDArray[np.uint8]) -> CharacterClasses:
-    """The tables of classes: uint8[0x110000], one a code point. A character of class BAD is not read on this way."""
+    """The tables of classes: uint8[0x110000], one per code point. Text with a character of class BAD is malformed."""
     pages, blocks = two_stage_of(classes)
     two, three = classes[:0x800].copy(), classes[:0x10000].copy()
     two[:0x80] = BAD
@@ -82,7 +83,7 @@ def open_classes(classes: CharacterClasses) -> ClassWindow:
 
 
 class Block(NamedTuple):
-    """Masks of one block, and what its last character owes to the next block."""
+    """Masks of one block, and the continuation bytes of its last character that are in the next block."""
 
     letter: np.uint64
     digit: np.uint64
@@ -102,12 +103,12 @@ class Block(NamedTuple):
     mark: np.uint64
     owed: int  # bytes of the next block that belong to this block's last character
     owed_class: int
-    bad: np.uint64  # not 0: no well-formed text
+    bad: np.uint64  # not 0: invalid UTF-8
 
 
 @inlined
 def no_block() -> Block:
-    """What is before a text: nothing, and nothing is owed."""
+    """The block before a text: empty."""
     return Block(
         NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, LETTER, NONE
     )  # fmt: skip
@@ -117,10 +118,10 @@ def no_block() -> Block:
 def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int, owed_class: int) -> Block:
     """Masks of text[i:i + 64]; from `stop` on all is space. owed, owed_class: from the block before.
 
-    Inside its caller, masks that a pattern does not ask for are not made, and those it does ask for stay in registers.
-    Reads 64 bytes wherever the text ends, so PAD bytes must be readable after it.
+    Inlined: masks that the caller's pattern does not use are not computed, and the others stay in registers. Always
+    reads 64 bytes, so PAD bytes must be readable after the text.
     """
-    if i >= stop:  # nothing is read; a character that should go on here is cut off
+    if i >= stop:  # nothing is read; a character that continues here is truncated
         bad = NONE
         if owed != 0:
             bad = ONE
@@ -185,8 +186,8 @@ def _wide(
 ]:  # fmt: skip
     """Classes of the characters beyond ASCII in one block.
 
-    Each first byte promises its continuation bytes; a promise that is not kept, or a continuation byte no one promised,
-    makes the text malformed, and so does an overlong form (class BAD).
+    A first byte determines how many continuation bytes follow. A missing or an extra one makes the text malformed, and
+    so does an overlong form (class BAD).
     """
     follower, c0, e0, f0, f8 = utf8_masks(text, i)
     follower &= inside
@@ -267,8 +268,7 @@ def class_of_letter(classes: ClassWindow, text: Window, i: int) -> int:
 
 @helper
 def letters_after_quotes(text: Window, i: int, stop: int, fold: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """`contraction_masks` of text[i:i + 64], of letters before `stop` only: what is after is no part of the
-    text."""
+    """`contraction_masks` of text[i:i + 64], of letters before `stop` only: later bytes are not part of the text."""
     one, two = contraction_masks(text, i, fold)
     left = stop - i
     if left < 66:  # the last bytes of the text have no second one after them, or not even a first
@@ -290,7 +290,7 @@ def carry_out(a: np.uint64, b: np.uint64, carry: np.uint64) -> np.uint64:
 
 @helper
 def more_lines(classes: ClassWindow, text: Window, i: int, stop: int) -> bool:
-    """Whether the white space at i holds CR or LF before it ends; i may are inside a character."""
+    """Whether the run of white space at i holds CR or LF; i may be inside a character."""
     while i < stop and get_u8(text, i) & 0xC0 == 0x80:
         i += 1
     while i < stop:

@@ -1,5 +1,5 @@
-"""The stages of the general splitter that no automaton with one character of look-ahead says (see
-`splitter_tables.py`), and what all stages need: the places a stage searches for, and cuts as bits."""
+"""The stages of the general splitter that no automaton with one character of look-ahead can express (see
+`splitter_tables.py`), and helpers of all stages: offsets that a stage searches for, and cuts as a bitmap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jittok._jit import helper
 from jittok._raw import Window, any_bit_mask, get_u8, get_u64, mark_block, put_u8, put_u64, trailing_zeros
 
 IS_REST = 0x80
-"""In `resume`: a continuation byte. The bits below it are one a stage, those of its whole character."""
+"""In `begun`: a continuation byte. The bits below it are one per stage, the same for all bytes of a character."""
 BLOCK = 64
 MOST_SPACES = 512
 ONE, NONE = np.uint64(1), np.uint64(0)
@@ -29,7 +29,7 @@ def looked_for(work: SplitWindow, stage: int, at: int, size: int) -> np.uint64:
 
 @helper
 def next_cut(cuts: Window, i: int) -> int:
-    """The first cut after byte i; the end of the text is one."""
+    """The first cut after byte i; the end of the text counts as one."""
     word = (i + 1) // BLOCK
     rest = get_u64(cuts, word) >> np.uint64((i + 1) & 63) << np.uint64((i + 1) & 63)
     while rest == NONE:
@@ -45,14 +45,14 @@ def _is_cut(cuts: Window, i: int) -> bool:
 
 @helper
 def cut_at(work: SplitWindow, i: int) -> None:
-    """A piece begins at byte i."""
+    """Set a cut: a piece begins at byte i."""
     put_u64(work.cuts, i // BLOCK, get_u64(work.cuts, i // BLOCK) | ONE << np.uint64(i & 63))
     put_u8(work.classes, i, get_u8(work.classes, i) | 1)
 
 
 @helper
 def cut_runs(work: SplitWindow, stage: int, size: int, alone: bool) -> None:
-    """Every run of the characters that the stage searches for is a piece; with `alone` each such character is."""
+    """Make a piece of every run of the characters that the stage searches for; with `alone`, of each character."""
     before = NONE
     for at in range(0, size, BLOCK):
         members = any_bit_mask(work.begun, at, 1 << stage)
@@ -96,7 +96,7 @@ def _cut_threes(work: SplitWindow, i: int, end: int, count: int) -> None:
 
 @helper
 def cut_digit_groups(work: SplitWindow, stage: int, size: int) -> None:
-    """Runs of numbers in threes from their right ends; what is before a run belongs to its first group."""
+    """Runs of numbers in threes from their right ends; the text before a run belongs to its first group."""
     end = piece_end = 0
     for at in range(0, size, BLOCK):
         found = looked_for(work, stage, at, size)
@@ -159,7 +159,7 @@ def _cut_before_run(work: SplitWindow, stage: int, end: int) -> None:
 
 @helper
 def cut_space_powers(work: SplitWindow, stage: int, size: int) -> None:
-    """Pieces of only characters that the stage searches for, cut from the left: 512 while there are as many, 256, .. 2,
+    """Split pieces that consist of the stage's characters, from the left, into 512 while there are as many, 256, .. 2,
     1.
 
     (jais-2's `\\s{512}(?!\\S)|\\s{256}(?!\\S)|..` after the other alternatives: a run of white space without its

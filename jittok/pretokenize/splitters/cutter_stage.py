@@ -1,9 +1,9 @@
-"""One stage of the general splitter in one pass: a cutter's table (see `pretokenize.cutter`), two bytes a step, four
-stretches at once.
+"""One stage of the general splitter in one pass: a cutter's table (see `pretokenize.cutter`), two bytes per step, four
+segments at once.
 
-Every step waits for the one before it (the row it leads to), some eight cycles in all; four stretches of the text that
-are walked side by side wait together. A stretch begins where a cut is sure whatever is before, so that it can begin
-like a text.
+Each step depends on the row that the step before loads, a latency of some eight cycles. Four segments of the text that
+are walked side by side overlap their latencies. A segment begins at an offset that is always a cut, whatever is before
+it, so it starts in the same state as a text.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from jittok._raw import (
 from jittok.pretokenize.cutter import REST
 
 ACTION_BITS, ROW_BITS = 8, 4
-"""An entry is the place of the next row >> ROW_BITS << 2 * ACTION_BITS | actions before the second byte << ACTION_BITS
+"""An entry is the offset of the next row >> ROW_BITS << 2 * ACTION_BITS | actions before the second byte << ACTION_BITS
 | actions before the first: rows begin at multiples of 1 << ROW_BITS."""
 LEAST_BYTES = 512
-"""Bytes from which on a text is cut into four stretches; a quarter is no shorter than SEARCHED."""
+"""Bytes from which on a text is walked as four segments; a quarter is no shorter than SEARCHED."""
 SEARCHED = 128
-"""Bytes that are looked through for a sure cut."""
+"""Bytes that are searched for a sure cut."""
 BLOCK, COLUMNS = 64, 128
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
 class CutterWindow(NamedTuple):
-    """A cutter, by windows that all stages share."""
+    """A cutter, as windows that all stages share."""
 
     tables: Window  # int32: its rows from `table` on, an entry for each pair of columns
     table: int
@@ -58,8 +58,8 @@ def run_cutter(own: CutterWindow, classes: Window, size: int, pairs: Window, fla
     """flags[i]: the actions before byte i of 0 .. size, the end included.
 
     classes: uint8[size + 1] 2 * class of each byte. The lowest bit: a cut is before it. Sure cuts are added
-    pairs: uint16[size // 2 + 33] scratch, the memory of the flags: what is read of two bytes is where what is said
-    of them is written. 64 bytes are readable and writable after the text in all arrays
+    pairs: uint16[size // 2 + 33] scratch, the same memory as the flags: the flags of two bytes overwrite their pair
+    after it is read. 64 bytes are readable and writable after the text in all arrays
     """
     end0 = end1 = end2 = size
     if size >= LEAST_BYTES:
@@ -95,7 +95,7 @@ def run_cutter(own: CutterWindow, classes: Window, size: int, pairs: Window, fla
     row1 = _walk(own, row1, pairs, begin1 + steps, begin2, flags)
     row2 = _walk(own, row2, pairs, begin2 + steps, begin3, flags)
     _walk(own, row3, pairs, begin3 + steps, end, flags)
-    # where a stretch ends the next one has begun: both have something to say there
+    # where a segment ends, the next one begins: both have actions there
     _end(own, row0, ending0, begin1, end, flags)
     _end(own, row1, ending1, begin2, end, flags)
     _end(own, row2, ending2, begin3, end, flags)
@@ -118,13 +118,13 @@ def _walk(own: CutterWindow, row: int, pairs: Window, k: int, end: int, flags: W
 
 @helper
 def _pair(pairs: Window, k: int, end: int) -> int:
-    """Pair k, if there is one: flags will be in its place."""
+    """Pair k, if there is one: flags will overwrite it."""
     return as_int64(get_u16(pairs, k)) if k < end else as_int64(0)
 
 
 @helper
 def _end(own: CutterWindow, row: int, pair: int, k: int, end: int, flags: Window) -> None:
-    """What a stretch that ends before pair k has to say of that place, unless it is the end of the text."""
+    """Add the actions of a segment that ends before pair k at that offset, unless it is the end of the text."""
     if k < end:
         entry = get_i32(own.tables, row + pair)
         put_u8(flags, 2 * k, get_u8(flags, 2 * k) | entry & (1 << ACTION_BITS) - 1)
@@ -132,7 +132,7 @@ def _end(own: CutterWindow, row: int, pair: int, k: int, end: int, flags: Window
 
 @helper
 def _sure_cut(own: CutterWindow, classes: Window, size: int, i: int) -> int:
-    """The first sure cut at an even place from i on, marked in `classes`; `size` when there is none nearby."""
+    """The first sure cut at an even offset from i on, marked in `classes`; `size` if there is none nearby."""
     for j in range(i + (i & 1), min(i + SEARCHED, size), 2):
         left, right = get_u8(classes, j - 1), get_u8(classes, j)
         if right & 1 != 0:
@@ -147,9 +147,9 @@ def _sure_cut(own: CutterWindow, classes: Window, size: int, i: int) -> int:
 
 @helper
 def collect_cuts(flags: Window, size: int, words: Window) -> None:
-    """The cuts that the flags speak of, as bits: bit i for a piece that begins at byte i of 0 .. size.
+    """The cuts that the flags encode, as a bitmap: bit i is set if a piece begins at byte i of 0 .. size.
 
-    flags: uint8[size + 1] with 64 bytes of room after; words: uint64[size // 64 + 1]
+    flags: uint8[size + 1], 64 bytes are readable after it; words: uint64[size // 64 + 1]
     """
     noted_at = 0
     for at in range(0, size + 1, 64):
@@ -188,7 +188,7 @@ def _character_before(flags: Window, i: int) -> int:
 
 @helper
 def _bit(words: Window, at: int, position: int) -> np.uint64:
-    """The bit of `position` in the word of bytes at .. at + 63; a place before them is entered where it belongs."""
+    """The bit of `position` in the word of bytes at .. at + 63; a position before them is set in its own word."""
     bit = ONE << np.uint64(position & 63)
     if position >= at:
         return bit

@@ -1,17 +1,17 @@
 """The one splitter that every pre type has: its list of patterns, stage by stage.
 
-Characters are read once, to the classes that no stage tells apart: one byte 2 * class for the first byte of a
-character, 2 * classes for each other. Cuts are bits, one a byte; cutters read them as the lowest bit of a class.
-Each stage cuts every piece that the stages before have left, as if the piece were the whole text, and only ever adds
-cuts; so the list of pieces is never built.
+Characters are mapped once to classes, which hold characters that no stage distinguishes: 2 * class for the first byte
+of a character, 2 * (number of classes) for each other byte. Cuts are a bitmap, one bit per byte; cutters read them as
+the lowest bit of a class. Each stage splits every piece that the stages before have left, as if the piece were the
+whole text, and only adds cuts. So the list of pieces is never built.
 
-A stage that begins a match at most places is a cutter (`cutter_stage.py`). One that seldom does is a matcher
-(`matcher_stage.py`), which searches for such places first. Patterns of one class need masks only. Four that llama.cpp
-has need more than one character of look-ahead: they are in `counting_stages.py`. Any other that does, or looks back, or
-reads on from every place, is for `lookaround_stage.py`.
+A stage with matches at most offsets is a cutter (`cutter_stage.py`). One with few is a matcher (`matcher_stage.py`),
+which first searches for offsets where a match may begin. Patterns of one class need masks only. Four of llama.cpp's
+need more than one character of look-ahead: they are in `counting_stages.py`. Any other pattern that does, or looks
+behind, or is not linear, runs in `lookaround_stage.py`.
 
 Linear in bytes times stages. After the end of its match, a matcher reads a bounded number of characters, or one run of
-white space that the next match takes whole.
+white space that the next match consumes whole.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from jittok.structures.pages import scratch
 MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE, BEHAVED, LOOKAROUND = range(
     10
 )
-"""Kinds of stages. BEHAVED: a matcher whose matches are more than pieces: `word_bitmap` runs it. LOOKING: see
-`lookaround_pattern`."""
+"""Kinds of stages. BEHAVED: a matcher that does more than make pieces of its matches: `word_bitmap` runs it.
+LOOKAROUND: see `lookaround_stage`."""
 MOST_CLASSES, MOST_STAGES = 126, 7
 BLOCK = 64
 ONE, TWO, THREE, NONE = (np.uint64(k) for k in (1, 2, 3, 0))
@@ -114,8 +114,8 @@ class SplitWork(NamedTuple):
 
     classes: OutU8  # [n + 1 + 64]
     begun: OutU8  # [n + 1 + 64] `begins` of each byte's class
-    flags: OutU8  # [n + 1 + 64] what a cutter says of each byte
-    pairs: OutU16  # [n // 2 + 1 + 32] the same memory: what a cutter reads, two bytes a step
+    flags: OutU8  # [n + 1 + 64] a cutter's actions before each byte
+    pairs: OutU16  # [n // 2 + 1 + 32] the same memory: what a cutter reads, two bytes per step
     cuts: OutU64  # [n // 64 + 2] bit i: a piece begins at byte i
     notes: OutU8  # [(n + 1) * `looks.noted`] of stages that look around
 
@@ -175,10 +175,10 @@ def open_splitter(splitter: Splitter) -> SplitterWindow:
 def split_text(
     splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow, well_formed: bool
 ) -> int:
-    """Where the pieces of text[start:stop] begin, as bits of work.cuts, with a bit at the end; `stop`.
+    """Set the bits of work.cuts where the pieces of text[start:stop] begin, and at its end; returns `stop`.
 
-    Text that is not well formed (three-byte surrogates are) is not cut: the offset of the first bad byte. PAD bytes are
-    readable after it. well_formed: that it is, is known.
+    Malformed text (three-byte surrogates are accepted) is not split: returns the offset of the first bad byte. PAD
+    bytes are readable after the text. well_formed: the caller knows that the text is.
     """
     size = stop - start
     if splitter.byte >= 0 and well_formed:
@@ -203,8 +203,8 @@ def split_run(
     last: int,
     work: SplitWindow,
 ) -> int:
-    """The same of fragments k .. last that touch each other and are text[begin:end]. Patterns go on in what is cut
-    already, so the borders of the fragments are cuts from the start."""
+    """Split fragments k .. last, which are adjacent and make up text[begin:end], at once. The borders of the fragments
+    are cuts from the start, so no pattern matches across them."""
     bad = classify(splitter, text, begin, end, work)
     if bad < end:
         return bad
@@ -217,7 +217,7 @@ def split_run(
 
 @helper
 def no_cuts(work: SplitWindow, size: int) -> None:
-    """The whole text is one piece."""
+    """Make the whole text one piece."""
     for word in range(size // BLOCK + 1):
         put_u64(work.cuts, word, NONE)
     cut_at(work, 0)
@@ -228,7 +228,7 @@ def no_cuts(work: SplitWindow, size: int) -> None:
 def run_stages(
     splitter: SplitterWindow, first: int, last: int, text: Window, start: int, size: int, work: SplitWindow, late: bool
 ) -> None:
-    """Stages first .. last - 1, one after the other. late: whether the classes have yet to learn of cuts."""
+    """Run stages first .. last - 1. late: whether cuts may be missing in the lowest bits of the classes."""
     count = (splitter.width >> 1) - 1
     for stage in range(first, last):
         kind, table = get_i64(splitter.kinds, stage), get_i64(splitter.tables_at, stage)
@@ -266,7 +266,7 @@ def run_stages(
 
 @helper
 def _split_at_byte(byte: int, text: Window, start: int, size: int, cuts: Window) -> None:
-    """Pieces are the runs of `byte` and what is between them."""
+    """Pieces are the runs of `byte`, and the gaps between them."""
     before = ONE
     for at in range(0, size, BLOCK):
         found = equal_mask(text, start + at, byte)
@@ -283,16 +283,16 @@ def _split_at_byte(byte: int, text: Window, start: int, size: int, cuts: Window)
 
 @helper
 def _mark(work: SplitWindow, size: int) -> None:
-    """Puts all cuts into `classes`."""
+    """Set the lowest bits of `classes` at all cuts."""
     for at in range(0, size + 1, BLOCK):
         mark_block(work.classes, at, get_u64(work.cuts, at // BLOCK))
 
 
 @helper
 def classify(splitter: SplitterWindow, text: Window, start: int, stop: int, work: SplitWindow) -> int:
-    """work.classes and work.begun of text[start:stop]; returns stop, or where the text is malformed.
+    """Fill work.classes and work.begun for text[start:stop]; returns stop, or where the text is malformed.
 
-    A cutter that is alone asks for no `begun`, and gets none.
+    A single cutter does not use `begun`, so it is not filled then.
     """
     rest = splitter.width - 2
     asked = splitter.stages > 1 or get_i64(splitter.kinds, 0) != CUTTER
@@ -345,7 +345,7 @@ def classify(splitter: SplitterWindow, text: Window, start: int, stop: int, work
 
 @helper
 def _malformed(text: Window, i: int, stop: int) -> int:
-    """The first byte from i on that is no part of a character."""
+    """The first byte from i on that is not part of a character."""
     while i < stop:
         length = 1
         if get_u8(text, i) >= 0x80:

@@ -2,18 +2,19 @@
 
     's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
 
-L, D, W, O are the bytes of letters, digits, white space and others, S those of the space. p(X) is "X is the byte
-before", n(X) "X is the byte after". Then pieces begin at (first(L) | first(D) | first(O)) & ~p(S) | W & (~p(W) |
-~n(W)).
+L, D, W, O are bitmaps of the bytes of letters, digits, white space and other characters, S of spaces. p(X) is "the byte
+before is in X", n(X) "the byte after is in X", first(X) = X & ~p(X). Then pre-tokens begin at
 
-Why: a run of one class is one piece. A space before it is taken by ` ?`. That space is always free to be taken, because
-`\\s+(?!\\S)` gives the last character of white space back when something follows. So a run of white space has two
-starts: its first character, and its last one if something follows. An apostrophe that begins a piece and is followed by
-a contraction's letters ends 2 or 3 bytes later. An apostrophe right after a contraction follows a letter, so its own
-start does not depend on the contraction before it.
+    (first(L) | first(D) | first(O)) & ~p(S) | W & (~p(W) | ~n(W))
 
-With `digits_alone` each digit is cut out first (StarCoder and its kin: `\\p{N}` and then this pattern). Then white
-space before a digit ends its piece, so nothing is given back, and a digit takes no space along.
+Why: a run of one class is one pre-token. ` ?` consumes a space before it. That space is always available, because
+`\\s+(?!\\S)` gives the last white space character back when another character follows. So a run of white space has two
+starts: its first character, and its last one if something follows. A pre-token that begins with an apostrophe and the
+letters of a contraction ends after 2 or 3 bytes. An apostrophe right after a contraction follows a letter, so whether
+it is a start does not depend on the contraction before it.
+
+With `digits_alone` each digit is cut out first (StarCoder and similar: `\\p{N}` and then this pattern). Then white
+space before a digit ends its pre-token, so nothing is given back, and a digit consumes no space.
 """
 
 from __future__ import annotations
@@ -37,27 +38,27 @@ from jittok.pretokenize.splitters.blocks import (
 )
 
 MALFORMED = -100
-"""The text is no well-formed UTF-8; the number is apart from the codes of `jittok.fragments`."""
+"""The text is invalid UTF-8. The number differs from all codes of `jittok.fragments`."""
 
 
 @helper
 def split_gpt2(
     classes: ClassWindow, text: Window, begin: int, end: int, stop: int, positions: Window, digits_alone: int
 ) -> int:
-    """Where pieces of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
+    """Write the offsets, from `begin`, where pre-tokens of text[begin:end] begin; returns how many, or MALFORMED.
 
-    stop: end of the text, which goes on after `end`; PAD bytes are readable after it
-    places: int32[end - begin + 64] room
+    stop: end of the text, which continues after `end`; PAD bytes are readable after it
+    positions: int32[end - begin + 64] receives the offsets
     """
     i, count = begin - 64, 0
     now = no_block()
     p_letter = p_digit = p_white = p_other = p_space = NONE
-    force, clear = ONE, NONE  # what the block before says of this one's first bytes
+    force, clear = ONE, NONE  # starts that the block before adds to or removes from this one's first bytes
     while i < end:
         ahead = read_block(classes, text, i + 64, stop, now.owed, now.owed_class)
         if (now.bad | ahead.bad) != NONE:
             return MALFORMED
-        if i < begin:  # a turn in which the first block is read
+        if i < begin:  # the first turn only reads the first block
             now = ahead
             i = begin
             continue
@@ -67,7 +68,7 @@ def split_gpt2(
         b_other = other << ONE | p_other
         b_white = now.white << ONE | p_white
         b_space = now.space << ONE | p_space
-        solid, solid_ahead = now.white, ahead.white  # what a run of white space may end before
+        solid, solid_ahead = now.white, ahead.white  # what ends a run of white space that gives nothing back
         if digits_alone != 0:
             solid |= now.digit
             solid_ahead |= ahead.digit

@@ -1,28 +1,30 @@
-"""The Llama 3 pattern and its kin by bit algebra, 64 bytes a step: llama3, qwen2, qwen3.5, o200k (gpt-4o), tekken.
+"""The Llama 3 pattern and its relatives by bit algebra, 64 bytes per step: llama3, qwen2, qwen3.5, o200k (gpt-4o),
+tekken.
 
     '(?i:contraction)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|
     ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+
 
 Masks as in `gpt2.py`, and R = CR or LF, T = white space without R, other' = bytes of an O character that begins a
-piece.
+pre-token.
 
-- O begins a piece at first(O) & ~p(S): a space before it is taken by ` ?`.
-- L begins one at first(L) & ~p(T) & ~p(other'). One character of T is taken along, or an O that begins a piece. An O
-  inside its own piece is not, nor are CR and LF.
+- O begins a pre-token at first(O) & ~p(S): ` ?` consumes a space before it.
+- L begins one at first(L) & ~p(T) & ~p(other'). A word includes one character of T before it, or an O that begins a
+  pre-token. An O inside its own pre-token is not included, nor are CR and LF.
 - D: every digit (groups of one), or every third of a run.
-- Line ends after O belong to it (`[\\r\\n]*`): attached = R & (p(attached) | p(O)). This is a carry chain, which one
-  addition computes: with g = R & p(O), R + g + carry has a carry into bit k exactly when byte k - 1 is attached.
+- Line ends after O belong to its pre-token (`[\\r\\n]*`): attached = R & (p(attached) | p(O)). This is a carry chain,
+  which one addition computes: with g = R & p(O), R + g + carry has a carry into bit k exactly when byte k - 1 is
+  attached.
 - W: first(W) & ~attached; T & ~n(W) as in GPT-2; and the T after the last line end of a run, since `\\s*[\\r\\n]+`
-  takes everything up to it. A T after a line end is such a start unless another line end follows in the same run.
+  consumes everything up to it. A T after a line end is such a start unless another line end follows in the same run.
 
-o200k and tekken: a letter is a capital, small, or both; as llama.cpp runs them every non-ASCII letter is both, and the
-tables say so. A capital after a small letter begins a piece; one after a letter that is both is looked at one by one.
-Contractions (o200k) are a suffix of a word, one by one too. `[\\r\\n/]*`: the carry chain with slashes.
+o200k and tekken: a letter is a capital, small, or both. As llama.cpp runs them, every non-ASCII letter is both, and so
+it is in the tables. A capital after a small letter begins a pre-token; capitals after a letter that is both are checked
+one by one. Contractions (o200k) are suffixes of words, also one by one. `[\\r\\n/]*`: the carry chain with slashes.
 
-With TRUE_CASE the patterns have \\p{M} in the classes of both cases, which is no \\p{L}. A mark is a letter of both
-cases, but inside of ` ?[^\\s\\p{L}\\p{N}]+` it belongs to that piece. Such a piece is entered at an O after a space,
-and at an O after an O. It goes on over O and marks: a carry chain. An O that begins a piece otherwise may be what a
-word takes along, and a mark after it is that word.
+With TRUE_CASE the patterns have \\p{M} in the classes of both cases, but \\p{M} is not in \\p{L}. A mark is a letter of
+both cases, but inside of ` ?[^\\s\\p{L}\\p{N}]+` it belongs to that pre-token. Such a pre-token is entered at an O
+after a space, and at an O after an O. It continues over O and marks: a carry chain. Any other O that begins a pre-token
+may be the first character of a word, and a mark after it is the rest of this word.
 """
 
 from __future__ import annotations
@@ -58,11 +60,11 @@ FOLD = np.uint64(0x20)
 LONG_S = (0xC5, 0xBF)
 """U+017F in UTF-8."""
 ONE_CASE, BOTH_CASES, TRUE_CASE = 0, 1, 2
-"""Of `cased`."""
+"""Values of `cased`."""
 PREFIX, SUFFIX, WITHOUT = 0, 1, 2
-"""Where contractions stand: before everything else (llama3), after a word (o200k), nowhere (tekken)."""
+"""Where contractions match: before everything else (llama3), after a word (o200k), nowhere (tekken)."""
 FOLDED = 4
-"""Added to these where `(?i:'s)` matches U+017F, too: a text with such a contraction is left to the patterns."""
+"""Added to these if `(?i:'s)` matches U+017F, too: the general splitter handles a text with such a contraction."""
 
 
 @helper
@@ -77,11 +79,11 @@ def split_llama3(
     cased: int,
     contractions: int,
 ) -> int:
-    """Where pieces of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
+    """Write the offsets, from `begin`, where pre-tokens of text[begin:end] begin; returns how many, or MALFORMED.
 
-    stop: end of the text, which goes on after `end`; PAD bytes are readable after it
-    places: int32[end - begin + 64] room
-    group: 1 or 3 digits a piece; cased: ONE_CASE, or for o200k and tekken BOTH_CASES, TRUE_CASE with marks
+    stop: end of the text, which continues after `end`; PAD bytes are readable after it
+    positions: int32[end - begin + 64] receives the offsets
+    group: 1 or 3 digits per pre-token; cased: ONE_CASE, or for o200k and tekken BOTH_CASES, TRUE_CASE with marks
     contractions: PREFIX, SUFFIX or WITHOUT, with or without FOLDED
     """
     folded, where = contractions & FOLDED, contractions & ~FOLDED
@@ -218,9 +220,9 @@ def _after_lines(
     was: np.uint64,
     starts: np.uint64,
 ) -> np.uint64:
-    """Starts at the blanks after line ends, undone where another line end follows in the same run of white space.
+    """Add starts at the blanks after line ends, unless another line end follows in the same run of white space.
 
-    Where the line ends before it are attached to a piece of O, the run begins at the blank: a start in any case.
+    If the line ends before a blank are attached to a pre-token of O, the run begins at the blank: always a start.
     """
     starts |= following
     following &= ~was
@@ -328,7 +330,7 @@ def _suffixes(
 
 @helper
 def _any_after(small: np.uint64, starts: np.uint64, lower: bool) -> bool:
-    """Whether there is a small letter from the last start on; lower: whether the piece before has one."""
+    """Whether there is a small letter from the last start on; lower: whether the pre-token before has one."""
     if starts != NONE:
         lower = False
         small >>= np.uint64(63 - leading_zeros(starts))
@@ -340,10 +342,10 @@ def _capitals(
     classes: ClassWindow, text: Window, i: int, odd: np.uint64, starts: np.uint64, small: np.uint64, lower: bool,
     stop: int,
 ) -> np.uint64:  # fmt: skip
-    """starts with the capitals after letters of both cases that begin a piece.
+    """Add to `starts` the capitals after letters of both cases that begin a pre-token.
 
-    A piece is (capital or both)* (small or both)+, or capitals only. odd: the capitals in question; lower: whether the
-    piece that runs into this block has a small letter.
+    A pre-token is (capital or both)* (small or both)+, or capitals only. odd: the capitals in question; lower: whether
+    the pre-token that continues in this block has a small letter.
     """
     while odd != NONE:
         k = trailing_zeros(odd)

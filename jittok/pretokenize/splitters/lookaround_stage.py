@@ -1,15 +1,15 @@
-"""Stages whose patterns look back, or ahead by more than a character, or read on from every place: what their
-look-arounds say is found for all places of a piece first, one pass each, and then the matches.
+"""Stages whose patterns look behind, or ahead by more than a character, or are not linear. Each look-around is
+evaluated at all offsets of a piece first, in one pass each; then the matches are searched for.
 
-    a pass ahead, from the end of the piece     . . . . . . . .  <- state: where the body matches what is read already
-    a pass back, from its beginning             state -> . . . .    state: how far the body has come
-    the search                                  a state, a class, and the bits that passes have set there
+    pass of a look-ahead, from the piece's end      . . . . <- state: nodes from which the body matches the text read
+    pass of a look-behind, from its beginning       state -> . . . .  state: nodes that the body has reached
+    the search                                      a state, a class, and the bits that passes have set there
 
-Bits are a byte or two for each place. A pass over a look-around reads those of the look-arounds within it, which come
-before.
+There are a byte or two of bits per offset. The pass of a look-around reads the bits of those nested in it, which run
+before it.
 
-A search that has read on in vain is not repeated: where it was in a state in which it may read on without an end, it
-leaves a bit, and a later search that comes there in that state ends, too. So all takes time in proportion to the text.
+A failed search is not repeated. In each state in which a search may read on without a limit, it leaves a bit at the
+offset; a later search that reaches this offset in this state stops. So the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from jittok.pretokenize.splitters.counting_stages import IS_REST, cut_at, looked
 PLAN = 8
 """Numbers of a plan:"""
 BIT, AHEAD, DEAD, FIRST, COLUMNS, ANSWERS, ANSWERED = range(7)
-"""the bit that a pass sets, or SEARCH; 1 for a pass from the end; the places of the dead row and of the first one; the
-places of its columns and sayings; how many sayings there are."""
+"""the bit that a pass sets, or SEARCH; 1 for a pass from the end; the offsets of the dead row and of the first one; the
+offsets of its columns and answers; the number of answers."""
 SEARCH = -1
 BYTE = 8
-"""Look-arounds that a stage may have: their bits are in the first byte of a place."""
+"""Limit of look-arounds of a stage: their bits are in the first byte of an offset."""
 MOST_BITS = 16
-"""Those, and states that are remembered."""
+"""Limit of look-arounds and remembered states together."""
 NOT_FOUND = -1
 BLOCK = 64
 ONE, NONE = np.uint64(1), np.uint64(0)
@@ -50,7 +50,7 @@ SplitWindow = Any  # of `general.py`
 
 
 class LookaroundTables(NamedTuple):
-    """The automata of stages of this kind. Invariants: rows lead to rows of their own plan; a column is inside of a
+    """The automata of stages of this kind. Invariants: rows lead to rows of their own plan; columns are inside of a
     row; the last plan of a stage is its search."""
 
     at: I64  # [stages + 1] plans at[s] .. at[s + 1] - 1 are those of stage s; of other kinds there are none
@@ -86,7 +86,7 @@ class _Search(NamedTuple):
 
 
 def no_lookarounds() -> LookaroundTables:
-    """Those of a splitter without such a stage."""
+    """The tables of a splitter without such a stage."""
     none = [frozen([], kind) for kind in (np.int64, np.int64, np.int32, np.uint16, np.uint8, np.int64)]
     return LookaroundTables(*none, 0)
 
@@ -146,8 +146,8 @@ def _last_cut(cuts: Window, i: int) -> int:
 
 @helper
 def look_around(looks: LookaroundWindow, stage: int, rest: int, piece: int, end: int, work: SplitWindow) -> _Search:
-    """What the look-arounds of a stage say of places piece .. end, to the notes, where no state is remembered yet; what
-    `match_end` needs."""
+    """Evaluate the look-arounds of a stage at offsets piece .. end, into the notes, in which no state is remembered
+    yet. Returns the arguments of `match_end`."""
     plan, last = get_i64(looks.at, stage), get_i64(looks.at, stage + 1) - 1
     stride = get_i64(looks.strides, stage)
     for i in range(piece * stride, (end + 1) * stride):
@@ -169,7 +169,7 @@ def look_around(looks: LookaroundWindow, stage: int, rest: int, piece: int, end:
 
 @helper
 def no_search() -> _Search:
-    """What is for one where none is done."""
+    """A placeholder where no search is done."""
     return _Search(0, 0, 0, 0, 0, 0, 0)
 
 
@@ -177,7 +177,7 @@ def no_search() -> _Search:
 def _run_pass(
     looks: LookaroundWindow, plan: int, stride: int, ends: int, piece: int, end: int, work: SplitWindow
 ) -> None:
-    """Set the bit of a look-around at the places piece .. end where its body matches."""
+    """Set the bit of a look-around at the offsets of piece .. end where its body matches."""
     bit, ahead = get_i64(looks.plans, plan + BIT), get_i64(looks.plans, plan + AHEAD)
     columns, sayings = get_i64(looks.plans, plan + COLUMNS), get_i64(looks.plans, plan + ANSWERS)
     said, row = get_i64(looks.plans, plan + ANSWERED), get_i64(looks.plans, plan + FIRST)
@@ -198,7 +198,7 @@ def _run_pass(
 
 @helper
 def _entry(looks: LookaroundWindow, search: _Search, row: int, j: int, end: int, work: SplitWindow) -> int:
-    """What a row says of the character at byte j."""
+    """The entry of a row for the character at byte j."""
     kind = search.ends
     if j != end:
         kind = get_u8(work.classes, j) >> 1
@@ -232,8 +232,8 @@ def match_end(looks: LookaroundWindow, search: _Search, i: int, end: int, work: 
 def _remember(
     looks: LookaroundWindow, search: _Search, j: int, row: int, matched: bool, stop: int, end: int, work: SplitWindow
 ) -> None:
-    """Read again what was read in vain from byte j to `stop`, and leave a bit for each remembered state. matched: the
-    row is that after byte j, where the last match ended; else that before it."""
+    """Repeat a search that failed from byte j to `stop`, and leave a bit for each remembered state. matched: the row is
+    the one after byte j, where the last match ended; else the one before it."""
     while j < stop and row != search.dead:
         if not matched:
             row = _entry(looks, search, row, j, end, work) >> 1

@@ -1,4 +1,4 @@
-"""Stages that search for places where a match may begin, and walk an automaton from there (see `general`)."""
+"""Stages that search for offsets where a match may begin, and run an automaton from there (see `general`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where PLaMo-3 cuts a text before each part is searched for itself: around control sequences and around long runs.
+"""Where PLaMo-3 cuts a text into parts, each of which is encoded by itself: around control sequences and long runs.
 
-Over code points. A control sequence is <|plamo: and |> with up to LONGEST_BODY others between, none of which is a
-blank or "|"; it is one whether or not it is a token. A run is long from RUN code points on, of spaces from two on, of
-newlines never. Source: llama.cpp, `llm_tokenizer_plamo3`.
+Over code points. A control sequence is <|plamo: and |> with up to LONGEST_BODY code points between, none of which is
+white space or "|". It need not be a token. A run of one code point is long from RUN on; of spaces, from two on; of
+newlines, never. Source: llama.cpp, `llm_tokenizer_plamo3`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from jittok._jit import OutI32, OutU8, as_int64, helper
 from jittok.unicode.characters import NEWLINE, SPACE_BYTE
 
 BOUNDARY = 0xEE00
-"""Ends a part and belongs to none."""
+"""Ends a part and belongs to no part."""
 RUN, LONGEST_BODY = 4, 64
 BAR, CLOSING = 0x7C, 0x3E
 OPENED = b"<|plamo:"
@@ -44,7 +44,7 @@ def mark_segments(codes: OutI32, size: int, cuts: OutU8) -> None:
 
 @helper
 def _control_end(codes: OutI32, start: int, size: int) -> int:
-    """The place after the control sequence that begins at `start`, or `start`."""
+    """The offset after the control sequence that begins at `start`, or `start` if none does."""
     if start + len(OPENED) + 2 > size:
         return start
     for k in range(len(OPENED)):
@@ -59,7 +59,7 @@ def _control_end(codes: OutI32, start: int, size: int) -> int:
 
 @helper
 def is_blank(c: int) -> bool:
-    """White space as Unicode has it, and U+001C to U+001F."""
+    """White space as Unicode defines it, and U+001C to U+001F."""
     if c < 0x1680:
         return 9 <= c < 14 or 0x1C <= c <= 0x20 or c in (0x85, 0xA0)
     return c == 0x1680 or 0x2000 <= c < 0x200B or c in (0x2028, 0x2029, 0x202F, 0x205F, 0x3000)

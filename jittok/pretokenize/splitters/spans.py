@@ -1,9 +1,9 @@
-"""Cutting a text into spans whose ids do not depend on what is around them, 64 bytes a step.
+"""Splits a text at safe cuts into spans whose ids do not depend on the text around them, 64 bytes per step.
 
 The rules come from `safe_cuts.cuts`. With X the mask of a class and p(X) "the byte before is of class X", a span begins
-at p(A) & B for every pair of classes that may be cut. Wide characters have flags. Those at the first byte tell whether
-the character is joined to its left: `nn` not to a wide one, `la` to ASCII, `lw` to a blank. `ra`, at the byte after
-it, tells whether ASCII may be joined to its right. Spans touch each other: one ends where the next begins.
+at p(A) & B for every pair of classes between which there is a safe cut. Characters beyond ASCII have flags. Those at
+the first byte: `nn`, the character is not joined to one beyond ASCII on its left; `la`, it may be joined to ASCII;
+`lw`, to a blank. `ra`, at the byte after it: ASCII may be joined to it. Each span ends where the next begins.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ B2, B3, B63 = np.uint64(2), np.uint64(3), np.uint64(63)
 
 @helper
 def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int, positions: Window) -> int:
-    """Where spans of text[begin:end] begin, counted from `begin`, to places; returns how many, or MALFORMED.
+    """Write the offsets, from `begin`, where spans of text[begin:end] begin; returns how many, or MALFORMED.
 
-    begin: where a span begins; stop: end of the text, which goes on after `end`; PAD bytes are readable after it
-    places: int32[end - begin + 64] room
+    begin: where a span begins; stop: end of the text, which continues after `end`; PAD bytes are readable after it
+    positions: int32[end - begin + 64] receives the offsets
     """
     i, count, force = begin, 0, ONE
     p_control = p_letter = p_digit = p_other = p_apart = p_blank = p_wide = p_newline = NONE
@@ -142,7 +142,7 @@ def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int
 
 @inlined
 def _inside_paths(rules: SpanWindow, text: Window, begin: int, i: int, stop: int, starts: np.uint64) -> np.uint64:
-    """Those of the starts in the block at i that lie inside a path."""
+    """The starts in the block at i that are inside a path."""
     back = 2 if i > begin else 0  # nothing is before the first byte
     one, two = np.uint64(back == 0), np.uint64(2 - back)
     starts &= ~one
@@ -210,8 +210,7 @@ def _wide(
     """The wide characters of one block. Returns (nn, la, lw, ra, bytes after sticky ones, bytes of those like blanks,
     continuation bytes, not 0 when malformed, and of the last of them code point, flags and the offset after it).
 
-    A first byte promises its continuation bytes; one that is not there, or that no one promised, makes the text
-    malformed.
+    A first byte determines how many continuation bytes follow. A missing or an extra one makes the text malformed.
     """
     follower, first, e0, f0, f8 = utf8_masks(text, i)
     follower &= inside

@@ -1,10 +1,10 @@
-"""Words of any chain of stages, written one after the other with a mark at each: what is dropped between them is gone.
+"""Writes the words of any chain of stages one after the other, without dropped text, and a bitmap of their starts.
 
-A splitter cuts characters; stages over single bytes may follow it. Pieces that begin with a dropped character are left
-out, and so is what a stage drops whose matches are more than pieces. Of the others each unit is looked up: a character,
-or a byte where words are spelled in bytes. A unit that the model does not know becomes a byte that stands for it. Bytes
-that invalid UTF-8 has are before units that continue, and after the last one. So merging sees which of them it has.
-Marks are bits: bit i says that a word begins at byte i.
+The stages of a splitter split at characters; stages over single bytes may follow. Pieces that begin with a dropped
+character are left out, and so are matches that a stage removes. Each unit of the others is looked up: a character, or a
+byte where words are byte-level. An unknown unit is written as UNKNOWN. GOES_ON is written before units that continue a
+word, and ENDS after the last one: these bytes never occur in UTF-8, so the merger can distinguish them. Bit i of the
+bitmap is set if a word begins at byte i.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ from jittok.structures.utf8 import decode
 UNKNOWN, GOES_ON, ENDS = 0xFD, 0xFE, 0xFF
 """Bytes in words: an unknown unit; before a unit that does not begin the word; after its last unit."""
 KEEPS, VANISHES, REPLACES, FUSES = 0, 1, 2, 3
-"""What becomes of an unknown unit: it stays; it goes; UNKNOWN for each; UNKNOWN for each run."""
+"""An unknown unit is kept; dropped; written as UNKNOWN; or written as one UNKNOWN per run."""
 NOT_FIRST, LAST = 1, 2
-"""Bits of the number of a unit's place in a word; a table has bit 1 << number where a unit is known there."""
+"""Bits of the position class of a unit in a word; a table has bit 1 << class if a unit is known there."""
 BYTES, SPELLS = 1, 2
 """How words are spelled: units are bytes; or each byte is written as its character of the byte alphabet."""
 ISOLATES, REMOVES, MERGES_BEFORE, MERGES_AFTER, JOINS, COUNTS = range(6)
 INVERTS = 16
-"""What a stage makes of its matches: pieces; nothing; a part of the piece before, or after; of those that touch one
-piece, and so of what lies between. Or it makes pieces of so many characters, whatever they are."""
+"""What a stage does with its matches: makes them pieces; removes them; merges them with the piece before, or after;
+joins adjacent matches, and likewise the gaps. COUNTS makes pieces of a fixed number of characters instead."""
 MARKS = 9
-"""A buffer of 9 * n bytes has 8 * n of text and then n of marks."""
+"""A buffer of 9 * n bytes holds 8 * n of text and then n of bitmap."""
 NO_LIMIT = 1 << 62
-"""Bytes that no word has: all of them are written."""
+"""More bytes than any word has: all are written."""
 NONE, ONE = np.uint64(0), np.uint64(1)
 
 
 class WordBitmap(NamedTuple):
-    """How texts become marked words."""
+    """The tables by which texts become words with a bitmap."""
 
     splitter: Splitter
     drops: U8  # [128] 1 for a class of the splitter that is dropped
@@ -90,7 +90,7 @@ class WordBitmap(NamedTuple):
 
 @helper
 def _cut_bytes(m: WordBitmap, stage: int, text: Window, start: int, size: int, work: SplitWindow) -> None:
-    """One stage over bytes: every match is a piece, and so is every gap."""
+    """Run one stage over bytes: every match is a piece, and so is every gap."""
     rows, classes = window(m.byte_rows), window(m.byte_classes)
     dead, width = as_int64(m.byte_at[stage]), as_int64(m.byte_widths[stage])
     first, end, i = dead + width, 0, 0
@@ -120,7 +120,7 @@ def _cut_bytes(m: WordBitmap, stage: int, text: Window, start: int, size: int, w
 def _run_behaved(
     m: WordBitmap, splitter: SplitterWindow, text: Window, start: int, size: int, work: SplitWindow, dropped: Window
 ) -> None:
-    """All stages; bits of `dropped` are set for the bytes that some stage drops."""
+    """Run all stages; bits of `dropped` are set for the bytes that a stage removes."""
     for word in range(size // 64 + 1):
         put_u64(dropped, word, NONE)
     for stage in range(m.behaves.size):
@@ -140,7 +140,7 @@ def _run_behaved(
 
 @helper
 def _cut_counted(most: int, splitter: SplitterWindow, piece: int, end: int, work: SplitWindow) -> None:
-    """Pieces of `most` characters."""
+    """Split a piece into pieces of `most` characters."""
     count = 0
     for i in range(piece, end):
         if get_u8(work.classes, i) & 254 != splitter.width - 2:
@@ -192,7 +192,8 @@ def _cut_behaved(
 def _put_stretch(
     how: int, matched: bool, before: bool, piece: int, start: int, stop: int, work: SplitWindow, dropped: Window
 ) -> bool:
-    """Cuts at a match or at what lies between matches; whether it counts as a match. before: so of the one before."""
+    """Cut at a match or at a gap between matches; returns whether it counts as a match. before: whether the last one
+    did."""
     matched = matched != (how & INVERTS != 0)
     kind = how & (INVERTS - 1)
     joined = False
@@ -213,7 +214,7 @@ def _put_stretch(
 
 @helper
 def _copy(text: Window, i: int, j: int, out: Window, at: int) -> int:
-    """text[i:j] to out[at:], eight bytes at once: as many more are read and written."""
+    """Copy text[i:j] to out[at:], eight bytes at once: up to eight more are read and written."""
     size = j - i
     k = 0
     while k < size:
@@ -224,7 +225,7 @@ def _copy(text: Window, i: int, j: int, out: Window, at: int) -> int:
 
 @helper
 def _write_word(m: WordBitmap, data: U8, text: Window, i: int, stop: int, out: Window, at: int) -> int:
-    """The units of a word; the offset after them."""
+    """Write the units of a word; returns the offset after them."""
     position, before = 0, False
     while i < stop:
         if m.spelled != 0:
@@ -257,7 +258,7 @@ def _write_word(m: WordBitmap, data: U8, text: Window, i: int, stop: int, out: W
 
 @helper
 def _spell(m: WordBitmap, text: Window, i: int, stop: int, out: Window, at: int) -> int:
-    """text[i:stop] in the byte alphabet."""
+    """Write text[i:stop] byte-level; returns the offset after it."""
     while i < stop:
         code = as_int64(m.alphabet[get_u8(text, i)])
         if code < 0x80:
@@ -315,11 +316,11 @@ def mark_words(
     m: WordBitmap, split: SplitWork, dropped: OutU64, data: U8, starts: I64, stops: I64, tokens: I32, count: int,
     out: OutU8, out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """The words of fragments of UTF-8, one after the other, with their marks; how many bytes. Ids are empty.
+    """Write the words of fragments of UTF-8, one after the other, and their bitmap; how many bytes. Ids are empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; PAD bytes are after the last
     split: work for the longest fragment; dropped: uint64[its bytes // 64 + 1], if a stage behaves
-    out: uint8[MARKS * n] zeroed where marks are, and then capacity for what is written: 8 * n and 64 more. A byte
+    out: uint8[MARKS * n], zeroed where the bitmap is, with capacity for the words: 8 * n and 64 more. A byte
     becomes no more than 1 + goes_on + ends, or two where it is spelled
     out_starts, out_stops: int64[count] receive where the words of each fragment are
     """
