@@ -15,11 +15,11 @@ ORDINARY, SPACE, LOWERED = 0, 1, 2
 
 
 class CaseTable(NamedTuple):
-    """Kinds of code points, and what those of kind LOWERED become."""
+    """Kinds of code points, and the lower case of those of kind LOWERED."""
 
     pages: U16  # [8704] two-stage table of kinds
     blocks: U8
-    lower_from: I64  # [n] rising
+    lower_from: I64  # [n] ascending
     lower_to: I64  # [n]
 
 
@@ -36,7 +36,8 @@ def case_table() -> CaseTable:
 
 @cache
 def no_case() -> CaseTable:
-    """A table by which all is ORDINARY, for models that never look: it takes a hundredth of the time."""
+    """A table in which every code point is ORDINARY, for models that do not use it: built in a hundredth of the
+    time."""
     nothing, zero = frozen(np.zeros(PAGES), np.uint16), frozen([0], np.int64)
     return CaseTable(nothing, frozen(np.zeros(1 << PAGE_BITS), np.uint8), zero, zero)
 
@@ -49,7 +50,7 @@ def kind_of(table: CaseTable, c: int) -> int:
 
 @helper
 def lower_case(table: CaseTable, c: int) -> int:
-    """What a code point of kind LOWERED becomes."""
+    """The lower case of a code point of kind LOWERED."""
     low, high = 0, table.lower_from.size
     while high - low > 1:
         middle = (low + high) >> 1

@@ -1,7 +1,7 @@
-"""Every character of a text to its image: another character, several, or none, whatever is around it.
+"""Replaces every character by its image: another character, several, or none, regardless of context.
 
-Copies whole fragments, one after the other. An image may count *once* for a run of characters that have it, as where a
-run of white space becomes one space.
+Copies whole fragments, one after the other. An image may be written *once* for a run of characters that have it, such
+as a run of white space that becomes one space.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ BLOCK = 64
 
 
 class CharReplacements(NamedTuple):
-    """What becomes of every character."""
+    """The images of all characters."""
 
     ascii: U8  # [128] images of ASCII, if `block`
-    block: int  # 1 where each ASCII character becomes one
+    block: int  # 1 if the image of each ASCII character is an ASCII character
     pages: U16  # [8704] two-stage table: a code point, or -1 - row
     blocks: I32
     offsets: I32  # [rows + 1] images that are not one character, UTF-8
     texts: U8
-    once: U8  # [rows] 1 where a run has one image
-    growth: int  # bytes that a byte becomes at most
+    once: U8  # [rows] 1 if a run has one image
+    growth: int  # limit of bytes that one byte becomes
 
 
 def char_replacements(
@@ -66,7 +66,7 @@ def write_replacements(
     table: CharReplacements, data: U8, starts: I64, stops: I64, tokens: I32, count: int, out: OutU8, out_starts: OutI64,
     out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """The images of fragments of UTF-8 to `out`, one after the other; how many bytes. Ids become empty.
+    """Write the images of fragments of UTF-8 to `out`, one after the other; how many bytes. Ids become empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
     out: uint8[growth * bytes + 64]; out_starts, out_stops: int64[count] receive where each is

@@ -1,7 +1,7 @@
-"""Parts of one step of Unigram's normalization, over windows: encoding a span and finding its bytes both take them.
+"""Parts of one step of Unigram's normalization, over windows, shared by encoding and alignment.
 
-They read without a check. `charsmap_keys` has walked the map as a whole, so no link of it leads outside, and it has a
-root. A map that it refuses is walked by `xcda.longest_key`, which checks each link.
+They read without bounds checks: `charsmap_keys` has walked the whole map, so all links are in bounds, and it has a
+root. `xcda.longest_key`, which checks each link, walks a map that `charsmap_keys` refuses.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from jittok.structures.long_keys import LONG, NONE, AheadWindow, LongWindow, lon
 
 @helper
 def user_path(user: Window, text: Window, start: int, stop: int) -> tuple[int, int]:
-    """(how far the text goes along the texts of user-defined tokens, whether or not one of them ends there; where the
-    longest of them that is there ends, or `start`)."""
+    """(where the longest match with a prefix of a user-defined token ends; where the longest user-defined token at
+    `start` ends, or `start`)."""
     node, i, found = ROOT, start, start
     while i < stop:
         position = get_i32(user, UNIT * node + BASE) ^ get_u8(text, i)
@@ -46,7 +46,7 @@ def user_end(user: Window, long: LongWindow, ahead: AheadWindow, text: Window, s
 
 @helper
 def longest_known_key(units: Window, size: int, root: int, text: Window, start: int, stop: int) -> tuple[int, int]:
-    """(bytes of the longest key at `start` or 0, place of its replacement). size: units of the map, 0 for none; root:
+    """(bytes of the longest key at `start` or 0, offset of its replacement). size: units of the map, 0 for none; root:
     see `xcda.root_base`."""
     length, value = 0, 0
     if size == 0:

@@ -1,4 +1,5 @@
-"""What a charsmap may do, known before any text: all of its keys, and what an ASCII byte can lead to."""
+"""Analysis of a character map when a vocabulary is loaded: all of its keys, and which of them an ASCII byte can
+begin."""
 
 from __future__ import annotations
 
@@ -12,17 +13,18 @@ from jittok._jit import I64, U8, U32, OutI64, OutU8, as_int64, frozen, kernel
 from jittok.normalize.xcda import ENDS, VALUE, Charsmap, base_of, links_of
 
 PLAIN, TIED, MAPPED, BEGINS_USER = 0, 1, 2, 4
-"""Kinds of bytes: no key begins with it; every key that does continues with a byte of a wide character; anything else
-(bytes of wide characters among them). BEGINS_USER is added where a user-defined token begins with the byte."""
+"""Kinds of bytes: no key begins with it; every key that does continues with a byte of a character beyond ASCII; all
+other bytes (bytes of characters beyond ASCII among them). BEGINS_USER is added where a user-defined token begins with
+the byte."""
 LONGEST_KEY = 64
-"""Bytes of a key beyond which a charsmap counts as odd,"""
+"""Limit of bytes of a key, beyond which a charsmap is ODD,"""
 MOST_KEY_BYTES = 1 << 22
-"""and bytes of all keys."""
+"""and limit of bytes of all keys."""
 ODD = -1
 
 
 class CharsmapKeys(NamedTuple):
-    """The keys of a charsmap and what they become: bytes one after the other, and offsets."""
+    """The keys of a charsmap and their replacements: concatenated bytes, and offsets."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]  # [keys + 1]
@@ -31,18 +33,18 @@ class CharsmapKeys(NamedTuple):
 
 
 FIRST_CAPACITY = 1 << 20
-"""Bytes of keys that there is capacity for at first, as the largest known ones take; unwritten memory costs nothing."""
+"""Initial capacity for bytes of keys, enough for the largest known charsmaps; unwritten memory costs nothing."""
 
 MANY_UNITS = 1 << 15
-"""From so many on there is capacity for all keys at once."""
+"""From so many units on, the initial capacity is the limit."""
 _last: list[tuple[bytes, CharsmapKeys | None]] = []
-"""The digest of a charsmap and its keys: three rooms ask for those of the same one when a vocabulary is first used."""
+"""The digest of a charsmap and its keys: three packages need the keys when a vocabulary is first used."""
 
 
 def charsmap_keys(charsmap: Charsmap, longest: int = LONGEST_KEY) -> CharsmapKeys | None:
-    """All keys; None for a charsmap that leads astray somewhere, or is far from any real one.
+    """All keys; None for a charsmap with a link out of bounds, or that exceeds the limits above.
 
-    longest: bytes of a key beyond which none is wanted; what is wrong there is not seen
+    longest: limit of bytes of the keys that are returned; errors beyond it are not detected
     """
     digest = hashlib.blake2b(charsmap.units.tobytes())
     digest.update(longest.to_bytes(8, "little"))
@@ -89,14 +91,14 @@ def _all_keys(charsmap: Charsmap, longest: int = LONGEST_KEY) -> CharsmapKeys | 
 def list_keys(
     units: U32, begins: I64, labels: U8, longest: int, data: OutU8, offsets: OutI64, positions: OutI64, path: OutI64
 ) -> int:  # fmt: skip
-    """Every key of up to `longest` bytes to data, where each ends to offsets[1:], the places of their replacements to
+    """Write every key of up to `longest` bytes to data, its end to offsets[1:], the offset of its replacement to
     `positions`.
 
     begins, labels: of `links_of`; longest: up to LONGEST; a longer key is ODD if it is LONGEST, else it is left out
-    data: uint8[room], offsets: int64[room], places: int64[room]
+    data: uint8[capacity], offsets: int64[capacity], positions: int64[capacity]
     path: int64[3 * LONGEST + 3] scratch: base, next link, label that led there, for each depth
 
-    Returns how many, ODD, or -2 when the room is too small. Linear in the bytes of keys.
+    Returns how many, ODD, or -2 if the capacity is too small. Linear in the bytes of keys.
     """
     count, used, depth = as_int64(0), as_int64(0), as_int64(0)
     base = base_of(as_int64(units[0]))

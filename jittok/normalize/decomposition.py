@@ -1,8 +1,8 @@
-"""Normal forms that take characters apart, and maps of characters, as one table: each character alone, and then the
-order of marks.
+"""Decomposing normal forms and character maps as one table: each character is replaced by itself, then marks are
+sorted.
 
-A text in which a mark with a lower class is after one with a higher class must be put in order: `find_disorder`
-tells which texts these are. Marks that a later map removes are in no order.
+If a mark with a lower combining class is after one with a higher class, the marks must be sorted: `find_disorder` finds
+these texts. Marks that a later map removes do not count.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from jittok.unicode.libraries import Form, mapping, member_flags, normal_form
 from jittok.unicode.nfc import class_table
 
 BORDER = "\ua1cc"
-"""A character that no step changes, and that nothing becomes."""
+"""A character that no step changes or produces."""
 SEARCH_BYTES, BLOCK = 256, 64
 NONE = np.uint64(0)
 
 
 class Decomposition(NamedTuple):
-    """What becomes of every character."""
+    """The replacement of every character."""
 
     images: CharReplacements
-    pages: U16  # [8704] two-stage table: class of the first character of its image | of the last << 8
+    pages: U16  # [8704] two-stage table: class of the first character of its replacement | of the last << 8
     classes: I32
-    skips: int  # 1 where no ASCII character vanishes
+    skips: int  # 1 if no ASCII character is removed
 
 
 @cache
 def unstable(form: Form) -> NDArray[np.bool_]:
-    """bool[0x110000]: characters of stretches that a normal form changes. What it changes is in no text of that form,
-    so a stretch that stays as it is has none."""
+    """bool[0x110000]: characters of blocks that a normal form changes. A character that it changes is in no text of
+    that form, so a block that does not change has none."""
     found = np.zeros(UNICODE_SIZE, np.bool_)
     for first in (*range(0, 0xD800, SEARCH_BYTES), *range(0xE000, UNICODE_SIZE, SEARCH_BYTES)):
         text = "".join(map(chr, range(first, first + SEARCH_BYTES)))
@@ -50,7 +50,7 @@ def unstable(form: Form) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=8)
 def decomposition(steps: tuple[Map | Compose, ...]) -> Decomposition:
-    """The table of maps and of one normal form; that of NFC and NFKC is right for texts that are composed after it."""
+    """The table of maps and of one normal form; for NFC and NFKC, texts must be composed afterwards."""
     seen = np.zeros(UNICODE_SIZE, np.bool_)
     for step in steps:
         if isinstance(step, Compose):
@@ -75,14 +75,14 @@ def decomposition(steps: tuple[Map | Compose, ...]) -> Decomposition:
 
 
 PASSED = -1
-"""In place of classes: the character vanishes, and what is around it stands side by side."""
+"""Instead of classes: the character is removed, and its neighbours become adjacent."""
 
 
 @kernel
 def find_disorder(table: Decomposition, data: U8, starts: I64, stops: I64, tokens: I32, count: int, odd: OutI64) -> int:
-    """odd[k] is 1 for each fragment of UTF-8 whose images hold marks that must change places, else 0; how many do.
+    """Set odd[k] to 1 for each fragment of UTF-8 whose replacements hold marks to be sorted, else 0; how many do.
 
-    starts, stops, odd: int64[count], tokens: int32[count] as `jittok.fragments` says
+    starts, stops, odd: int64[count], tokens: int32[count] as in `jittok.fragments`
     """
     text, pages, classes, found = window(data), window(table.pages), window(table.classes), 0
     for k in range(count):

@@ -1,12 +1,11 @@
-"""NFC of Unicode 16.0, bytes to bytes: a quick check, and a copy of what changes with the way back.
+"""NFC of Unicode 16.0, bytes to bytes: a quick check, then a copy of the fragments that change, with a map of offsets.
 
-A text falls into *stretches*: a code point begins a new one where nothing before it can change it, or be changed
-by it (`unicode.nfc.begins_anew`). A stretch that is in NFC stays byte for byte; of another all bytes that come out
-stand for all that went in. Bytes that are invalid UTF-8 become U+FFFD, one each; surrogates stay. Linear, also where
-thousands of marks follow each other.
+A text consists of *segments*: a code point begins a new one if nothing before it can change it, or be changed by it
+(`unicode.nfc.begins_anew`). A segment in NFC is copied byte for byte. In a segment that changes, each output byte maps
+to all of the input bytes. Bytes that are invalid UTF-8 become U+FFFD, one each; surrogates stay. Linear, also for
+thousands of marks in a row.
 
-Nothing here knows a vocabulary: whoever normalizes fragments asks `find_changed`, makes room, and calls
-`normalize_changed`.
+Independent of vocabularies: callers run `find_changed`, allocate the output, and run `normalize_changed`.
 """
 
 from __future__ import annotations
@@ -33,25 +32,25 @@ from jittok.unicode.nfc import (
 )
 
 GROWTH = 3
-"""Bytes that a byte becomes at most."""
+"""Limit of bytes that one byte becomes."""
 NOT_UTF8 = -1
-"""In place of a place."""
+"""Returned instead of an offset: the text is invalid UTF-8."""
 SURROGATES = 0xD800 >> 11
 NO_MAP = 0
-"""Size of `starts` and `stops` where no one wants to know what bytes stand for."""
+"""Size of `map_starts` and `map_stops` if no map of offsets is needed."""
 SHORT_RUN = 24
-"""Marks that are put in order by insertion; more are counted by class."""
+"""Limit of marks that are sorted by insertion; longer runs are sorted class by class."""
 
 
 class NfcWork(NamedTuple):
     """Scratch for fragments of up to `longest` bytes."""
 
-    points: OutI32  # [2 * longest + 8] a stretch, decomposed
-    marks: OutI32  # [2 * longest + 8] while marks are put in order
+    points: OutI32  # [2 * longest + 8] a segment, decomposed
+    marks: OutI32  # [2 * longest + 8] while marks are sorted
 
 
 def make_nfc_work(longest: int) -> NfcWork:
-    """Scratch for fragments of up to `longest` bytes: a code point of two bytes has at most three parts."""
+    """Scratch for fragments of up to `longest` bytes: a code point of two bytes decomposes to at most three."""
     return NfcWork(np.empty(2 * longest + 8, np.int32), np.empty(2 * longest + 8, np.int32))
 
 
@@ -59,11 +58,11 @@ def make_nfc_work(longest: int) -> NfcWork:
 def find_changed(
     tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, strict: int, positions: OutI64
 ) -> int:
-    """How many bytes the fragments have together that NFC changes.
+    """The total bytes of the fragments that NFC changes.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; ids are no texts
+    starts, stops: int64[count], tokens: int32[count] as in `jittok.fragments`; ids are skipped
     strict: 0 or 1: return -1 - k where fragment k is the first that is invalid UTF-8
-    places: int64[count] receives for each fragment where its first stretch begins that changes, or -1
+    positions: int64[count] receives for each fragment where its first segment that changes begins, or -1
     """
     text, total = window(data), as_int64(0)
     for k in range(count):
@@ -84,12 +83,12 @@ def normalize_changed(
     tables: Nfc, work: NfcWork, data: U8, starts: I64, stops: I64, changes: I64, count: int, out: OutU8,
     map_starts: OutI64, map_stops: OutI64, positions: OutI64,
 ) -> int:  # fmt: skip
-    """The fragments that change to `out`, one after the other; how many bytes these are.
+    """Write the fragments that change, normalized, to `out`, one after the other; how many bytes.
 
-    changes: int64[count] as `find_changed` left it
+    changes: int64[count] `positions` of `find_changed`
     out: uint8[GROWTH * what `find_changed` returned]
-    map_starts, map_stops: int64[the same] or int64[NO_MAP]: byte k of `out` stands for data[map_starts[k]:map_stops[k]]
-    places: int64[2 * count] receives where each begins and ends in `out`, all others being empty there
+    map_starts, map_stops: int64[the same] or int64[NO_MAP]: byte k of `out` comes from data[map_starts[k]:map_stops[k]]
+    positions: int64[2 * count] receives where each begins and ends in `out`; fragments that do not change are empty
     """
     text, at = window(data), as_int64(0)
     for k in range(count):
@@ -111,16 +110,16 @@ def normalize_changed(
 
 @helper
 def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int, strict: int) -> int:
-    """Where the first stretch of data[start:stop] begins that NFC changes, or stop; a stretch begins at `start`. If
-    `strict`, NOT_UTF8 where the text up to there is none: else bad bytes change, and surrogates stay."""
+    """Where the first segment of data[start:stop] that NFC changes begins, or stop; a segment begins at `start`. If
+    `strict`, NOT_UTF8 if the text up to there is invalid UTF-8; else bad bytes count as changes, and surrogates
+    stay."""
     pages, blocks, facts = window(tables.pages), window(tables.blocks), window(tables.facts)
     quick, done = open_quick(tables.quick), start
     while done < stop:
         floor, i = done, next_that_matters(quick, text, done, stop)
         if i == stop:
             break
-        # the stretch that it is in begins before it; `last` is the combining class of the one before, in this
-        # stretch
+        # its segment begins before it; `last` is the combining class of the code point before, in this segment
         first, done = i, stop
         while i > floor:
             i -= 1
@@ -132,7 +131,7 @@ def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int, str
         begin, last = i, 0
         while i < stop:
             c, size = decode(data, i, stop, 1)
-            if size == 1 and c >= 0x80:  # a bad byte begins a stretch, and is one that changes
+            if size == 1 and c >= 0x80:  # a bad byte begins a segment that changes
                 return NOT_UTF8 if strict else i
             if strict and c >> 11 == SURROGATES:
                 return NOT_UTF8
@@ -144,7 +143,7 @@ def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int, str
                 if (fact & MAY_CHANGE and _changes(tables, data, begin, i, c)) or (own != 0 and own < last):
                     return begin
                 last = own
-            elif i > first:  # the one after may hang on to this
+            elif i > first:  # the next code point may combine with this one
                 done = i
                 break
             i += size
@@ -153,8 +152,8 @@ def first_change(tables: Nfc, text: Window, data: U8, start: int, stop: int, str
 
 @helper
 def _changes(tables: Nfc, data: U8, begin: int, i: int, c: int) -> bool:
-    """Whether the stretch that begins at `begin` changes for the code point c at i, as may be: it decomposes for good,
-    or composes with what is before it. Where that takes more than a look, yes: then it may come out the same."""
+    """Whether the code point c at i, which may change, changes the segment that begins at `begin`: it decomposes for
+    good, or composes with a code point before it. Hard cases count as changes: then the result may be the same."""
     if _find(tables.decomposed, c) >= 0:
         return True
     if i == begin:
@@ -171,7 +170,7 @@ def _fact(tables: Nfc, c: int) -> int:
 
 @helper
 def _stretch_end(tables: Nfc, data: U8, i: int, stop: int) -> int:
-    """Where the stretch ends that begins at i < stop."""
+    """Where the segment that begins at i < stop ends."""
     _, size = decode(data, i, stop, 1)
     i += size
     while i < stop:
@@ -184,7 +183,7 @@ def _stretch_end(tables: Nfc, data: U8, i: int, stop: int) -> int:
 
 @helper
 def _copy(data: U8, i: int, stop: int, out: OutU8, at: int, starts: OutI64, stops: OutI64) -> int:
-    """data[i:stop] as it is; the place after."""
+    """Copy data[i:stop]; returns the offset after it."""
     for k in range(stop - i):
         out[at + k] = data[i + k]
     if starts.size > NO_MAP:
@@ -197,7 +196,7 @@ def _copy(data: U8, i: int, stop: int, out: OutU8, at: int, starts: OutI64, stop
 def _put_stretch(
     tables: Nfc, work: NfcWork, data: U8, start: int, stop: int, out: OutU8, at: int, starts: OutI64, stops: OutI64
 ) -> int:
-    """What one stretch becomes; the place after."""
+    """Write one segment, normalized; returns the offset after it."""
     points, size, i, same = work.points, as_int64(0), start, as_int64(0)
     while i < stop:
         c, length = decode(data, i, stop, 1)
@@ -220,7 +219,7 @@ def _put_stretch(
 
 @helper
 def _decompose(tables: Nfc, c: int, points: OutI32, size: int) -> int:
-    """The parts of a code point after the first `size` points; how many there are now."""
+    """Append the decomposition of a code point to the first `size` points; returns the new size."""
     syllable = c - S_BASE
     if 0 <= syllable < S_COUNT:
         points[size] = L_BASE + syllable // (V_COUNT * T_COUNT)
@@ -239,7 +238,7 @@ def _decompose(tables: Nfc, c: int, points: OutI32, size: int) -> int:
 
 @helper
 def _find(sorted_: I32, wanted: int) -> int:
-    """The row of a number, -1 where it is not."""
+    """The index of a number, -1 if it is missing."""
     low, high = 0, sorted_.size
     while low < high:
         middle = (low + high) >> 1
@@ -252,7 +251,7 @@ def _find(sorted_: I32, wanted: int) -> int:
 
 @helper
 def _sort_marks(tables: Nfc, points: OutI32, marks: OutI32, size: int) -> None:
-    """Marks that follow each other, by their classes; those of one class keep their order."""
+    """Sort each run of marks by combining class; stable."""
     i = as_int64(0)
     while i < size:
         if _fact(tables, as_int64(points[i])) & CLASS == 0:
@@ -276,7 +275,7 @@ def _sort_marks(tables: Nfc, points: OutI32, marks: OutI32, size: int) -> None:
 
 @helper
 def _sort_long(tables: Nfc, points: OutI32, marks: OutI32, i: int, stop: int) -> None:
-    """The same of many: for each class that occurs, in rising order, all its marks."""
+    """Sort a long run of marks: for each class that occurs, ascending, all its marks."""
     own = as_int64(0)
     at = as_int64(0)
     while at < stop - i:
@@ -296,7 +295,7 @@ def _sort_long(tables: Nfc, points: OutI32, marks: OutI32, i: int, stop: int) ->
 
 @helper
 def _compose(tables: Nfc, points: OutI32, size: int) -> int:
-    """Each point joined with the last starter where they compose and nothing between blocks it; how many are left."""
+    """Compose each point with the last starter if they compose and nothing between blocks it; returns the new size."""
     starter, last, kept = (
         as_int64(-1),
         as_int64(-1),
@@ -321,7 +320,7 @@ def _compose(tables: Nfc, points: OutI32, size: int) -> int:
 
 @helper
 def _pair(tables: Nfc, first: int, second: int) -> int:
-    """What two code points compose to, or -1."""
+    """The composition of two code points, or -1."""
     if L_BASE <= first < L_BASE + L_COUNT and V_BASE <= second < V_BASE + V_COUNT:
         return S_BASE + ((first - L_BASE) * V_COUNT + second - V_BASE) * T_COUNT
     syllable = first - S_BASE

@@ -1,4 +1,4 @@
-"""Fragments in NFC: which of them change, what they become, and the way back."""
+"""Fragments in NFC: which of them change, their new bytes, and a map of offsets back."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["Changed", "Nfc", "NotUtf8", "changed_fragments", "nfc", "nfc_tables"
 
 
 class NotUtf8(Exception):
-    """The number of a fragment that is invalid UTF-8."""
+    """A fragment is invalid UTF-8; holds its number."""
 
 
 class Changed(NamedTuple):
     """The fragments that NFC changes, one after the other, with PAD bytes after the last."""
 
-    changes: NDArray[np.int64]  # [fragments] where the first change is, -1 for none
+    changes: NDArray[np.int64]  # [fragments] where the first change is, -1 if there is none
     data: U8
-    starts: I64  # [fragments] places in `data`; those that do not change are empty there
+    starts: I64  # [fragments] offsets in `data`; fragments that do not change are empty
     stops: I64
-    map_starts: I64  # [bytes] what each byte of `data` stands for, or nothing
+    map_starts: I64  # [bytes] the source span of each byte of `data`, or empty
     map_stops: I64
     source: tuple[U8, I64, I64]  # the caller's bytes, starts and stops
-    tables: Nfc | None  # of NFC; only then `before` knows the way back
+    tables: Nfc | None  # of NFC; else `before` returns starts of fragments
 
     def runs(self, tokens: NDArray[np.int32]) -> Iterator[tuple[int, int, bool]]:
         """(first, last, whether they change) of runs of fragments; an id belongs to the run before it."""
@@ -43,7 +43,7 @@ class Changed(NamedTuple):
             first, changed = last, not changed
 
     def before(self, fragment: int, position: int) -> int:
-        """Where in the caller's bytes that is which is at `position` of `data`, in a fragment."""
+        """The offset in the caller's bytes of `position` in `data`, which is in `fragment`."""
         data, starts, stops = self.source
         if self.tables is None:
             return int(starts[fragment])
@@ -58,9 +58,9 @@ def changed_fragments(
     tables: Nfc, data: U8, starts: I64, stops: I64, tokens: I32, count: int, with_map: bool = False,
     strict: bool = False,
 ) -> Changed | None:  # fmt: skip
-    """What NFC makes of the fragments (see `jittok.fragments`) that it changes; None where it changes none.
+    """Normalize the fragments (see `jittok.fragments`) that NFC changes; None if it changes none.
 
-    strict: raise NotUtf8 where one is none; else bad bytes become U+FFFD.
+    strict: raise NotUtf8 for invalid UTF-8; else bad bytes become U+FFFD.
     """
     changes = np.empty(count, np.int64)
     total = find_changed(tables, data, starts, stops, tokens, count, int(strict), changes)

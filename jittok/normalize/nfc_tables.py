@@ -1,4 +1,4 @@
-"""The tables of NFC (see `jittok.normalize.nfc`), made from Unicode's data."""
+"""The tables of NFC (see `jittok.normalize.nfc`), built from Unicode's data."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from jittok.unicode.tables import UNICODE_SIZE
 
 CLASS, MAY_CHANGE, CONTINUES = 0xFF, 0x100, 0x200
 """A fact is the combining class, with MAY_CHANGE for code points that decompose for good or compose with one before
-of them, and CONTINUES for those that do not begin a stretch. Most code points have 0."""
+them, and CONTINUES for those that do not begin a segment. Most code points have 0."""
 VIRAMA = 9
-"""The combining class of what is frequent in some scripts and changes nothing: two of one class keep their order, and
-where one of another class is next to it, that one is looked at."""
+"""The combining class of viramas, which are frequent in some scripts and need no check: two of one class keep their
+order, and a mark of another class next to one is checked itself."""
 
 
 class Nfc(NamedTuple):
-    """The tables. Both lists are sorted by what they are looked up by."""
+    """The tables. `decomposed` and `pairs` are sorted."""
 
     quick: QuickTable  # the code points whose fact is not 0, but for viramas
     pages: U16  # [8704] two-stage table: the number of a code point's fact
@@ -40,12 +40,12 @@ class Nfc(NamedTuple):
     parts_at: I32  # [n + 1] where their full decompositions begin
     parts: I32
     pairs: I64  # [m] first << 21 | second
-    composed: I32  # [m] what they compose to
+    composed: I32  # [m] their compositions
 
 
 @cache
 def nfc_tables(old: bool = False) -> Nfc:
-    """The tables, made once. old: those of tokenizers, whose tables leave alone what Unicode 10 did not know."""
+    """The tables, cached. old: those of tokenizers, whose tables leave characters newer than Unicode 10 unchanged."""
     marks, classes = classed()
     points, owner, parts = full_decompositions()
     sizes = np.bincount(owner, minlength=points.size)
@@ -62,7 +62,7 @@ def nfc_tables(old: bool = False) -> Nfc:
     heads = parts[ends[:-1]]
     facts = np.zeros(UNICODE_SIZE, np.uint16)
     facts[marks] = classes.astype(np.uint16) | CONTINUES
-    # a composition that comes back as itself stands as long as no mark follows
+    # a character that recomposes to itself does not change as long as no mark follows
     facts[points] |= np.where(among(points, np.sort(whole)), np.uint16(0), np.uint16(MAY_CHANGE))
     facts[points] |= np.where(among(heads, marks) | among(heads, follow), np.uint16(CONTINUES), np.uint16(0))
     facts[follow] |= MAY_CHANGE | CONTINUES

@@ -1,4 +1,4 @@
-"""What is put before fragments, and the white space that is taken from their ends."""
+"""Adds prefixes to fragments, replaces runs of a byte, and strips white space."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def write_prefixes(
     data: U8, starts: I64, stops: I64, tokens: I32, count: int, front: U8, unless: U8, other: U8, least: int,
     out: OutU8, out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Fragments with `front` before each that is not empty, one after the other in `out`; how many bytes. Ids are
+    """Write fragments to `out`, one after the other, with `front` before each non-empty one; how many bytes. Ids are
     empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
-    least: texts whose number in `tokens` is above it get nothing before
-    unless, other: a text that begins with the bytes of one gets nothing before; may be empty
+    least: fragments whose value in `tokens` is above it get no prefix
+    unless, other: a text that begins with one of these gets no prefix; may be empty
     out: uint8[bytes + count * front.size]; out_starts, out_stops: int64[count] receive where each is
     """
     text, to, at = window(data), window(out), as_int64(0)
@@ -53,7 +53,7 @@ def write_runs(
     data: U8, starts: I64, stops: I64, tokens: I32, count: int, byte: int, least: int, content: U8, out: OutU8,
     out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Fragments with `content` in place of each run of `least` or more of an ASCII byte, one after the other in `out`;
+    """Write fragments to `out`, one after the other, with `content` for each run of `least` or more of an ASCII byte;
     how many bytes. Ids are empty.
 
     starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
@@ -87,7 +87,7 @@ def strip_white(
     data: U8, starts: I64, stops: I64, tokens: I32, count: int, left: int, right: int, out_starts: OutI64,
     out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Where fragments begin and end without white space at their ends; returns `count`.
+    """Compute where fragments begin and end without white space at their ends; returns `count`.
 
     starts, stops, out_starts, out_stops: int64[count], tokens: int32[count]; left, right: 0 or 1, which ends
     """
@@ -108,9 +108,9 @@ def gather(
     data: U8, starts: I64, stops: I64, other: U8, other_starts: I64, other_stops: I64, changes: I64, tokens: I32,
     count: int, out: OutU8, out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Fragments of `data`, those with changes[k] >= 0 of `other`, one after the other in `out`; how many bytes.
+    """Write fragments of `data`, or of `other` where changes[k] >= 0, to `out`, one after the other; how many bytes.
 
-    All of places, changes and tokens: int64 and int32[count]; out: uint8[their bytes]. Ids are empty.
+    Starts, stops and changes: int64[count]; tokens: int32[count]; out: uint8[total bytes]. Ids are empty.
     """
     to, at = window(out), as_int64(0)
     for k in range(count):

@@ -1,7 +1,7 @@
-"""The next code point of a text that says anything to a normal form, 64 bytes at a time.
+"""Finds the next code point of a text that a normal form may change, 64 bytes at a time.
 
-Nearly all texts hold none, or few; the others are passed over without knowing which characters they are. What is not
-well formed counts as one that matters: who looks closer decides.
+Nearly all texts hold none, or few; other characters are skipped without decoding. Malformed bytes count as code points
+that matter: callers check them.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ else:  # fetched when a kernel is compiled, see `jittok._raw`
 
 NONE, ONE, B2, B3 = (np.uint64(n) for n in (0, 1, 2, 3))
 LEADS = (0xC0, 0xC1, 0xCC, 0xCD, 0xCE, 0xD2, *range(0xD6, 0xE4), *range(0xEA, 0xEE), *range(0xEF, 0x100))
-"""First bytes that `composing_leads` knows: no character that begins with another one matters to NFC."""
+"""First bytes that `composing_leads` finds: no character that begins with another byte matters to NFC."""
 HIGH = 0x80
 FEW_CHARACTERS = 3
-"""Characters of 64 bytes that are looked up without a look at their second bytes, and third ones."""
+"""Up to so many characters of 64 bytes are looked up without first filtering by their second and third bytes."""
 INDIC, AA, LAST_INDIC = 0xE0, 0xBE, 0xB5
-"""The sign AA of Bengali, Oriya, Tamil and Malayalam: first and third byte, and the greatest second one;
-these are even."""
+"""The sign AA of Bengali, Oriya, Tamil and Malayalam: first and third byte, and the greatest second byte; second bytes
+are even."""
 COMPOSES, COMPOSES_MASK = 0x86, 0xFE
-"""The last bytes, but for one bit, of all vowel signs that it composes with."""
+"""The last byte, except for one bit, of all vowel signs that it composes with."""
 SURROGATES = slice(0xD800, 0xE000)
 
 
 class QuickTable(NamedTuple):
-    """Which code points matter: not 0 for those, and for forms that are not the shortest."""
+    """Which code points matter: not 0 for those, and for overlong forms."""
 
     two: U8  # [2048] by the 11 bits of a two-byte form
     three: U8  # [65536] by the 16 bits of a three-byte form
@@ -67,7 +67,7 @@ class QuickWindow(NamedTuple):
 
 
 def quick_table(matters: NDArray[np.bool_]) -> QuickTable:
-    """The table of bool[0x110000]; surrogates are looked at closer in any case."""
+    """The table of bool[0x110000]; surrogates always matter."""
     table = matters.astype(np.uint8)
     table[SURROGATES] = 1
     two, three = table[:0x800].copy(), table[:0x10000].copy()
@@ -81,7 +81,7 @@ def quick_table(matters: NDArray[np.bool_]) -> QuickTable:
 
 
 def known_by_lead(table: QuickTable) -> bool:
-    """Whether all that matters begins with one of LEADS."""
+    """Whether all code points that matter begin with one of LEADS."""
     two, three = table.two.reshape(32, -1).any(1), table.three.reshape(16, -1).any(1)
     return {*(0xC0 + np.flatnonzero(two)).tolist(), *(0xE0 + np.flatnonzero(three)).tolist()} <= {*LEADS}
 
@@ -94,14 +94,14 @@ def open_quick(table: QuickTable) -> QuickWindow:
 
 @helper
 def next_that_matters(table: QuickWindow, text: Window, i: int, stop: int) -> int:
-    """Where the first character of text[i:stop] stands that matters to NFC or is not well formed, or stop; i < stop is
-    where a character begins. Nothing outside is read."""
+    """The offset of the first character of text[i:stop] that matters to NFC or is malformed, or stop; a character
+    begins at i < stop. Reads nothing outside."""
     return _next(table, text, i, stop, 0)
 
 
 @helper
 def next_code_point(table: QuickWindow, text: Window, i: int, stop: int) -> int:
-    """The same for any table: NFC's are passed over by their first byte."""
+    """The same for any table: `next_that_matters` skips characters by their first byte, which is valid for NFC only."""
     return _next(table, text, i, stop, 1)
 
 
@@ -136,7 +136,7 @@ def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int
 
 @helper
 def _whole(first: np.uint64, e0: np.uint64, f0: np.uint64) -> int:
-    """How many of 64 bytes are whole characters: a last one that goes on after them is none."""
+    """How many of 64 bytes are whole characters, without a last one that continues after them."""
     if first >> np.uint64(63) != NONE:
         return 63
     if e0 >> np.uint64(62) & ONE != NONE:
@@ -149,7 +149,7 @@ def _whole(first: np.uint64, e0: np.uint64, f0: np.uint64) -> int:
 @helper
 def _may_compose(text: Window, begin: int, k: int) -> int:
     """0 for a sign AA at k that composes with nothing, as no vowel sign is before it in text[begin:]; else 1.
-    Any mark between them would part the two."""
+    Any mark between them would separate the two."""
     second = get_u8(text, k + 1)
     if get_u8(text, k) != INDIC or get_u8(text, k + 2) != AA or second > LAST_INDIC or second & 1 != 0:
         return 1
@@ -158,7 +158,7 @@ def _may_compose(text: Window, begin: int, k: int) -> int:
 
 @helper
 def _matters(table: QuickWindow, text: Window, k: int) -> int:
-    """What the table says of the character of two bytes or more at k, all of whose bytes are there."""
+    """The table's entry for the character of two bytes or more at k, all of whose bytes are in the text."""
     byte, second = get_u8(text, k), get_u8(text, k + 1) & 0x3F
     if byte < 0xE0:
         return get_u8(table.two, (byte & 0x1F) << 6 | second)

@@ -1,7 +1,7 @@
-"""sentencepiece's normalizer over whole texts: the longest keys of its map, and spaces of which only single ones stay.
+"""sentencepiece's normalizer over whole texts: replaces the longest keys of its character map, and squeezes spaces.
 
-Spaces stay spaces, and U+2581 becomes one: the model's kernel reads U+2581 for them. Characters that no token has are
-one token in a row, so where the model says so, such a row becomes one byte. Source: sentencepiece 0.2.3,
+Spaces stay spaces, and U+2581 becomes a space: the model's kernel reads spaces as U+2581. A run of characters without a
+token is one unknown token, so if the model allows it, such a run becomes one byte. Source: sentencepiece 0.2.3,
 `Normalizer::Normalize`.
 """
 
@@ -26,35 +26,35 @@ from jittok.structures.long_keys import Ahead, LongKeys, forget, long_keys, open
 from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_CODE
 
 FIRST, CONTINUED, AFTER_SPACE = 0, 1, 2
-"""How a part of a text continues: it does not; after others; after others of which the last ends with a space."""
+"""The state between parts of a text: first part; continued; continued after a space."""
 FOLLOWED, ALONE, STRANGE = 1, 2, 4
-"""What keys begin with a character: longer ones alone; itself. STRANGE: no token has it."""
+"""Which keys begin with a character: only longer ones; the character itself. STRANGE: no token has it."""
 _8, _63 = np.uint64(8), np.uint64(63)
 _HIGH, _LOW, _SPACES, _NONE = (np.uint64(0x0101010101010101 * byte) for byte in (0x80, 0x7F, SPACE_BYTE, 0))
 
 
 class SentencePieceTables(NamedTuple):
-    """What becomes of texts. Nothing of the map leads outside of it: `charsmap_keys` has walked it."""
+    """The tables of a normalizer. All links of the map are in bounds: `charsmap_keys` has walked it."""
 
     units: U32
     root: int
     replacements: U8
     kinds: U8  # [256] see `jittok.normalize.charsmap_table`
     prefix: int  # 1: a space before each text
-    squeeze: int  # 1: leading, doubled and trailing spaces go
-    growth: int  # bytes that a byte becomes at most
-    user: DoubleArray  # texts that the map leaves as they are
-    long: LongKeys  # the long ones once more
+    squeeze: int  # 1: leading, repeated and trailing spaces are removed
+    growth: int  # limit of bytes that one byte becomes
+    user: DoubleArray  # texts that the map does not change
+    long: LongKeys  # the long ones again
     begins: U8  # [0x10000] flags of a character of two or three bytes; FOLLOWED and ALONE off: no key begins with it
     follows: U8  # [256] whether a longer key may have the byte after its first character
-    stranger: int  # ASCII that no token has, in place of STRANGE characters in a row; of no use where none is STRANGE
+    stranger: int  # ASCII that no token has, written for a run of STRANGE characters; unused if none is
 
 
 def sentencepiece_tables(
     step: Squeeze, user: Collection[bytes] = (), known: NDArray[np.bool_] | None = None
 ) -> SentencePieceTables | None:
-    """The tables of such a step; None for one that the kernel does not do. user: texts that the map leaves alone;
-    known: see `known_characters`, where unknown ones in a row are one token whatever they are."""
+    """The tables of such a step; None if the kernel does not cover it. user: texts that the map does not change; known:
+    see `known_characters`; given if a run of unknown characters is one token."""
     if not step.escape or step.suffix:
         return None
     try:
@@ -80,7 +80,7 @@ def sentencepiece_tables(
 
 
 def known_characters(texts: bytes) -> NDArray[np.bool_] | None:
-    """bool[0x10000]: characters that are in such texts, and a space; None where these are invalid UTF-8."""
+    """bool[0x10000]: the characters of `texts`, and a space; None if the texts are invalid UTF-8."""
     try:
         codes = np.frombuffer(texts.decode().encode("utf-32-le"), np.uint32)
     except UnicodeDecodeError:
@@ -92,7 +92,7 @@ def known_characters(texts: bytes) -> NDArray[np.bool_] | None:
 
 
 def _begins(keys: CharsmapKeys) -> tuple[U8, U8]:
-    """The tables `begins` and `follows`. U+2581 does not stay as it is, either."""
+    """The tables `begins` and `follows`. U+2581 counts as a key."""
     begins, follows = np.zeros(0x10000, np.uint8), np.zeros(256, np.uint8)
     starts, lengths = keys.offsets[:-1], np.diff(keys.offsets)
     data = np.append(keys.data, np.zeros(4, np.uint8)).astype(np.int64)
@@ -113,7 +113,7 @@ def _begins(keys: CharsmapKeys) -> tuple[U8, U8]:
 
 @helper
 def _copy(source: Window, start: int, stop: int, out: Window, at: int) -> int:
-    """Characters, with spaces for U+2581; the place after."""
+    """Copy characters, with spaces for U+2581; returns the offset after them."""
     while start < stop:
         byte = get_u8(source, start)
         if (
@@ -137,7 +137,7 @@ def _image_end(replacements: Window, position: int) -> int:
 
 @helper
 def _ends_keys(follows: Window, text: Window, i: int, stop: int) -> bool:
-    """Whether no key reaches across place i from the character before."""
+    """Whether no key of the character before continues at offset i."""
     return i >= stop or get_u8(follows, get_u8(text, i)) == 0
 
 
@@ -166,8 +166,8 @@ def _eight_stay(kinds: Window, follows: Window, text: Window, i: int, stop: int)
 def _copy_ascii(
     table: SentencePieceTables, text: Window, i: int, stop: int, enough: int, spaced: bool, to: Window, at: int
 ) -> tuple[int, int, bool]:
-    """ASCII from text[i] on that stays as it is, with spaces that do, to to[at:]: (place after, place after it there,
-    whether the last is a space that swallows those after it)."""
+    """Copy ASCII from text[i] on that does not change, spaces included, to to[at:]: (offset after it, offset after the
+    copy, whether it ends with a space, after which others are removed)."""
     kinds, follows, last = window(table.kinds), window(table.follows), min(stop, enough)
     while i < last:
         if i + 8 <= last and _eight_stay(kinds, follows, text, i, stop):
@@ -197,8 +197,8 @@ def _copy_ascii(
 def _copy_wide(
     table: SentencePieceTables, text: Window, i: int, stop: int, enough: int, to: Window, begin: int, at: int
 ) -> tuple[int, int]:
-    """Characters of two and three bytes from text[i] on that no key begins with: (place after, place after there).
-    What the text became stands from `begin` on."""
+    """Copy characters of two and three bytes from text[i] on that begin no key: (offset after them, offset after the
+    copy). The output of this text begins at `begin`."""
     kinds, begins, follows = window(table.kinds), window(table.begins), window(table.follows)
     while i < min(stop, enough):
         byte = get_u8(text, i)
@@ -228,7 +228,7 @@ def _copy_wide(
 
 @helper
 def _before_spaces(out: Window, begin: int, at: int) -> int:
-    """Where a text ends without the spaces at its end."""
+    """The end of a text without its trailing spaces."""
     while at > begin and get_u8(out, at - 1) == SPACE_BYTE:
         at -= 1
     return at
@@ -239,11 +239,11 @@ def _normalize(
     table: SentencePieceTables, ahead: Ahead, text: Window, i: int, stop: int, enough: int, goes_on: int, to: Window,
     begin: int, at: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """text[i:stop] normalized to to[at:]: (the offset after it, the place in the text up to which it is done, how to go
-    on there).
+    """Normalize text[i:stop] to to[at:]: (offset after the output, offset in the text up to which it is done, the state
+    there).
 
-    That is `stop`, or a place from `enough` on that no key reaches across. What the text became stands from `begin` on,
-    or only the spaces at its end. goes_on: FIRST; or what the part before said.
+    The text is done up to `stop`, or to an offset from `enough` on that no key crosses. The output of this text begins
+    at `begin`, or only its trailing spaces do. goes_on: FIRST, or the state after the part before.
     """
     user, kinds, images, units, follows = (
         window(table.user.units), window(table.kinds), window(table.replacements), window(table.units),
@@ -295,9 +295,9 @@ def write_normalized(
     table: SentencePieceTables, data: U8, starts: I64, stops: I64, tokens: I32, count: int, ahead: Ahead, out: OutU8,
     out_starts: OutI64, out_stops: OutI64,
 ) -> int:  # fmt: skip
-    """Normalized fragments one after the other in `out`; how many bytes. Ids are empty.
+    """Write normalized fragments to `out`, one after the other; how many bytes. Ids are empty.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says, texts well-formed
+    starts, stops: int64[count], tokens: int32[count] as in `jittok.fragments`, texts well-formed
     out: uint8[growth * bytes + count]; out_starts, out_stops: int64[count] receive where each is
     """
     text, to, at = window(data), window(out), as_int64(0)
@@ -316,12 +316,13 @@ def normalize_part(
     table: SentencePieceTables, data: U8, start: int, stop: int, enough: int, goes_on: int, held: int, ahead: Ahead,
     out: OutU8, done: OutI64,
 ) -> int:  # fmt: skip
-    """A part of the text data[start:stop], normalized to `out`: up to a place from `enough` on. How many bytes.
+    """Normalize a part of the text data[start:stop] to `out`, up to an offset from `enough` on; how many bytes.
 
-    goes_on: FIRST, or what the part before said; held: how many of its bytes are in `out`, as they may still go
-    ahead: for the first part of a text as `make_ahead` gives it
+    goes_on: FIRST, or the state after the part before; held: how many of that part's bytes are in `out`, as they may
+    still be removed
+    ahead: for the first part of a text, the result of `make_ahead`
     out: uint8[growth * bytes + 1 + held]
-    done: int64[3] receives that place, how many bytes are sure to stay, and how to go on
+    done: int64[3] receives that offset, how many bytes are final, and the state
     """
     to = window(out)
     at, position, how = _normalize(

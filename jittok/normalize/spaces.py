@@ -1,8 +1,8 @@
-"""What becomes of spaces in a Unigram vocabulary: escaped, put before words, merged.
+"""Space handling of Unigram vocabularies: spaces are escaped, added before words, merged.
 
-The second half of llama.cpp's `llm_tokenizer_ugm_session::normalize`. The bytes that normalization gives pass one by
-one, and only 0x20 is a space. With `merge` every word gets exactly one space before. Without it spaces stay one for
-one. Then `prepend` adds one before the first other byte of the fragment, *after* leading spaces.
+The second half of llama.cpp's `llm_tokenizer_ugm_session::normalize`. It reads normalized bytes one by one; only 0x20
+is a space. With `merge` every word has exactly one space before it. Without it all spaces are kept, and `prepend` adds
+one before the first other byte of the fragment, *after* leading spaces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SP
 OUTSIDE = 0
 """The state at the start of a fragment."""
 INSIDE, PREPENDED = 1, 2
-"""Bits of the state: the last byte belongs to a word; a space was put before some word."""
+"""Bits of the state: the last byte belongs to a word; a space was added before some word."""
 
 
 class SpaceRules(NamedTuple):
@@ -37,7 +37,7 @@ def space_rules(how: SqueezeLlama) -> SpaceRules:
 
 @helper
 def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
-    """A space at out[at:], as far as there is room; the offset after it."""
+    """Write a space at out[at:] if there is capacity; returns the offset after it."""
     if not rules.escape:
         if at < out.size:
             out[at] = SPACE_BYTE
@@ -49,7 +49,7 @@ def put_space(rules: SpaceRules, out: OutU8, at: int) -> int:
 
 @helper
 def put_byte(rules: SpaceRules, state: int, byte: int, out: OutU8, at: int) -> tuple[int, int]:
-    """One normalized byte, and the space that belongs before it, if there is room; (state, place after)."""
+    """Write a normalized byte, with the space before it, if there is capacity; returns (state, offset after it)."""
     if byte == SPACE_BYTE:
         return state & ~INSIDE, at if rules.merge else put_space(rules, out, at)
     if state & INSIDE == 0:

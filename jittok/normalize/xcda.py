@@ -4,9 +4,9 @@ A charsmap is a uint32 L, L bytes of units (uint32) and NUL-terminated replaceme
 key ends here, its value is in the unit of its base", 9 "base is shifted left by 8", 10-31 base, 31 "holds a value"
 (which is in bits 0-30). The child of base b under byte c is unit b ^ c, if its label is c.
 
-Charsmaps come from files. Each unit index is checked where it is used, as llama.cpp does, so a text that does not come
-near a bad one is still encoded. A path that comes back to itself is refused when the charsmap is read: each position of
-a text would walk to the end of the text.
+Charsmaps come from files. Each unit index is checked where it is used, as llama.cpp does, so a text that does not reach
+a bad index is still encoded. A cyclic path is refused when the charsmap is read: each position of a text could walk to
+the end of the text.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CHECK = 0x800000FF
 ENDS, WIDE, VALUE = 0x100, 0x200, 0x7FFFFFFF
 NO_MATCH = 0
 LEVELS = 256
-"""Bytes of keys; a charsmap with a longer path is walked unit by unit."""
+"""Limit of bytes of keys; a charsmap with a longer path is walked unit by unit."""
 OUTSIDE = -1
-"""A link leads out of the units."""
+"""A link leads outside of the units."""
 
 
 class Charsmap(NamedTuple):
@@ -105,8 +105,9 @@ def longest_key(charsmap: Charsmap, text: U8, start: int, stop: int) -> tuple[in
 
 
 def links_of(units: U32) -> tuple[I64, U8]:
-    """(where the labels below each base begin, int64[bases + 1]; these labels, rising): a unit's place and its label
-    tell the one base that it can be below. Bases are in blocks of 256, of which the last may not be full of units."""
+    """(where the labels below each base begin, int64[bases + 1]; these labels, ascending): a unit's index and its label
+    determine the one base that it can be below. Bases are in blocks of 256, of which the last may not be full of
+    units."""
     positions = np.flatnonzero(((units & CHECK) > 0) & ((units & CHECK) <= 0xFF))
     own = (units[positions] & 0xFF).astype(np.int64)
     bases, labels = positions ^ own, np.zeros(units.size, np.uint8)
