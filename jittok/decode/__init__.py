@@ -1,1 +1,1 @@
-"""Ids to text: the piece of each id, rows of ids joined and cleaned, a stream of ids."""
+"""Ids to text: the piece of each id, rows of ids joined and cleaned, ids one at a time."""

@@ -1,4 +1,4 @@
-"""Decoders of files whose tokens become pieces: which step sees what."""
+"""The shape of a file's decoder: which of its steps see single tokens, runs of bytes, or the whole text."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from jittok.reference.pipeline.decode import decoder, is_byte
 PER_TEXT_STEPS = (steps.ReplaceEach, steps.Unmark, steps.StripEach, steps.JoinWords, steps.Unsuffix, steps.Trim)
 """Steps that change texts one by one."""
 BY_POSITION = (steps.Unmark, steps.JoinWords, steps.Unsuffix)
-"""Those of them that ask for a text's number."""
+"""Those of them whose result depends on a text's position."""
 BAD = "\ufffd"
-"""What a byte becomes that is part of no character."""
+"""The replacement for a byte that is part of no character."""
 
 
 class DecoderShape(NamedTuple):
-    """The steps of a decoder, by what they see."""
+    """The steps of a decoder, grouped by their input."""
 
     each: tuple[steps.Decoder, ...]
-    spaced: bool  # then there is a space between texts
-    bytes_: bool  # then bytes are joined and read as UTF-8
-    fallback: bool  # then runs of <0xXX> become characters
-    later: steps.Unmark | None  # of each text after that, runs among them
-    after: tuple[steps.Decoder, ...]  # of the one text
+    spaced: bool  # whether there is a space between texts
+    bytes_: bool  # whether bytes are joined and read as UTF-8
+    fallback: bool  # whether runs of <0xXX> become characters
+    later: steps.Unmark | None  # for each text after that, decoded runs included
+    after: tuple[steps.Decoder, ...]  # for the joined text
 
 
 def decoder_shape(decode: tuple[steps.Decoder, ...]) -> DecoderShape | None:
-    """How a decoder's steps go; None for one that looks at several tokens at once."""
+    """The shape of a decoder; None for one with a step that sees several tokens at once."""
     at = next((k for k, step in enumerate(decode) if not isinstance(step, PER_TEXT_STEPS)), len(decode))
     each, rest = decode[:at], decode[at:]
     if len(rest) == 1 and isinstance(rest[0], steps.Spaced):
@@ -42,7 +42,7 @@ def decoder_shape(decode: tuple[steps.Decoder, ...]) -> DecoderShape | None:
     if rest and not (fused or bytes_):
         return None
     if fallback and any(isinstance(step, BY_POSITION) and not isinstance(step, steps.Unmark) for step in each):
-        return None  # whether a text is a byte would be a matter of its place
+        return None  # whether a text is a byte would depend on its position
     if later is not None and later.mark == BAD:
         return None
     after = rest[fused:]
@@ -51,7 +51,7 @@ def decoder_shape(decode: tuple[steps.Decoder, ...]) -> DecoderShape | None:
 
 
 def may_begin_a_byte(way: DecoderShape, run: Runner) -> bool:
-    """Whether a text is a byte only at the beginning, where its marks become nothing: `<0x4▁1>`."""
+    """Whether some text is a byte only at the start, where its marks are removed: `<0x4▁1>`."""
     marks = [step.mark for step in way.each if isinstance(step, steps.Unmark)]
     if not (way.fallback and marks):
         return False

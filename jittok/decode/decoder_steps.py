@@ -1,7 +1,7 @@
-"""Decoders of files one token at a time: each step gives what no later token can change.
+"""Decoders of files, one token at a time: each step returns the text that no later token can change.
 
-A step of a Pipeline turns a list of texts to another. Here it gets the list in parts, as it grows, and its own list
-goes on in parts. A part is a whole text, or where the step before fuses texts, a stretch of one.
+A step of a Pipeline maps a list of texts to another list. Here it receives the list in parts, as it grows, and passes
+on its own list in parts. A part is a whole text, or a part of one if the step before fuses texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jittok.reference.pipeline.decode import (
 
 
 class TextPart(NamedTuple):
-    """A stretch of one text of a list."""
+    """A part of one text of a list."""
 
     text: str
     begins: bool = True
@@ -29,32 +29,32 @@ class TextPart(NamedTuple):
 
 
 class DecoderStep:
-    """One decoder. `push` and `finish` give the parts that are certain."""
+    """One decoder. `push` and `finish` yield the parts that are certain."""
 
     def push(self, part: TextPart) -> Iterator[TextPart]:
-        """What one more part of the input makes certain."""
+        """Yields what is certain after one more part of the input."""
         raise NotImplementedError
 
     def finish(self) -> Iterator[TextPart]:
-        """The rest, when nothing more comes."""
+        """Yields the rest, at the end of the input."""
         return iter(())
 
 
 class WholeTexts(DecoderStep):
-    """A step that must see a text as a whole."""
+    """A step that needs each text as a whole."""
 
     def __init__(self) -> None:
         self._text = ""
 
     def push(self, part: TextPart) -> Iterator[TextPart]:
-        """Nothing before the text ends."""
+        """Yields nothing before the text ends."""
         self._text += part.text
         if part.ends:
             text, self._text = self._text, ""
             yield from self.whole(text)
 
     def whole(self, text: str) -> Iterator[TextPart]:
-        """What a whole text makes certain."""
+        """Yields what is certain after one more whole text."""
         raise NotImplementedError
 
 
@@ -66,25 +66,25 @@ class EachText(WholeTexts):
         self._make, self._count = make, 0
 
     def whole(self, text: str) -> Iterator[TextPart]:
-        """The text that it becomes."""
+        """Yields the changed text."""
         yield TextPart(self._make(text, self._count))
         self._count += 1
 
 
 class OneText(DecoderStep):
-    """All texts joined to one, with `between` them."""
+    """All texts joined to one, separated by `between`."""
 
     def __init__(self, between: str = "") -> None:
         self._between, self._begun = between, False
 
     def push(self, part: TextPart) -> Iterator[TextPart]:
-        """The same text, as a stretch of the one."""
+        """Yields the text as a part of the joined one."""
         front = self._between if self._begun and part.begins else ""
         yield TextPart(front + part.text, not self._begun, False)
         self._begun = True
 
     def finish(self) -> Iterator[TextPart]:
-        """The end of the one text."""
+        """Yields the end of the joined text."""
         yield TextPart("", not self._begun, True)
 
 
@@ -96,39 +96,39 @@ class FallbackBytes(WholeTexts):
         self._decoder, self._begun = codecs.getincrementaldecoder("utf-8")("replace"), False
 
     def whole(self, text: str) -> Iterator[TextPart]:
-        """The characters that are complete."""
+        """Yields the characters that are complete."""
         yield TextPart(self._decoder.decode(raw_bytes([text])), not self._begun, False)
         self._begun = True
 
     def finish(self) -> Iterator[TextPart]:
-        """U+FFFD for a character that is not complete."""
+        """Yields U+FFFD for a character that is not complete."""
         yield TextPart(self._decoder.decode(b"", final=True), not self._begun, True)
 
 
 class Fallback(WholeTexts):
-    """`JoinFallback`: a run of bytes is certain when it has ended, as one bad byte spoils all of it."""
+    """`JoinFallback`: a run of bytes is certain only at its end, as one bad byte makes all of it U+FFFD."""
 
     def __init__(self) -> None:
         super().__init__()
         self._runs = JoinedRuns()
 
     def whole(self, text: str) -> Iterator[TextPart]:
-        """The run before a text that is no byte, and the text."""
+        """Yields the run of bytes that ends before a text, and the text, unless it is a byte itself."""
         return map(TextPart, self._runs.push(text))
 
     def finish(self) -> Iterator[TextPart]:
-        """The last run."""
+        """Yields the last run."""
         return map(TextPart, self._runs.end())
 
 
 class ReplaceLiteral(DecoderStep):
-    """A literal text replaced, in text k by `content(k)`."""
+    """A literal text is replaced by `content(k)`, k being the number of the text that it is in."""
 
     def __init__(self, found: str, content: Callable[[int], str]) -> None:
         self._found, self._content, self._held, self._count = found, content, "", 0
 
     def push(self, part: TextPart) -> Iterator[TextPart]:
-        """All but what may be the beginning of a match."""
+        """Yields all but what may be the beginning of a match."""
         *parts, rest = (self._held + part.text).split(self._found)
         size = 0 if part.ends else next(
             (k for k in range(min(len(self._found) - 1, len(rest)), 0, -1) if self._found.startswith(rest[-k:])), 0
@@ -139,14 +139,14 @@ class ReplaceLiteral(DecoderStep):
 
 
 class StripEnds(DecoderStep):
-    """Up to so many members of a set go at the start and at the end of each text; None: all."""
+    """Strips characters of a set at both ends of each text: at most `start` and `stop` of them; None: all."""
 
     def __init__(self, member: Callable[[str], bool], start: int | None, stop: int | None) -> None:
         self._member, self._most, self._stop = member, start, stop
         self._held, self._left = list[str](), start  # held: members that go if the text ends here
 
     def push(self, part: TextPart) -> Iterator[TextPart]:
-        """All but what goes if the text ends here."""
+        """Yields all but what is stripped if the text ends here."""
         if self._stop is None and not part.begins and not part.ends and not self._leading:
             text, end = part.text, len(part.text)
             while end and self._member(text[end - 1]):
@@ -175,37 +175,37 @@ class StripEnds(DecoderStep):
 
 
 class LastApart(WholeTexts):
-    """`Unsuffix`: the last text is another matter."""
+    """`Unsuffix`: the last text is treated differently, so each text is held until the next."""
 
     def __init__(self, suffix: str) -> None:
         super().__init__()
         self._suffix, self._held = suffix, list[str]()
 
     def whole(self, text: str) -> Iterator[TextPart]:
-        """The text before, which is not the last."""
+        """Yields the text before, which is not the last."""
         held, self._held = self._held, [text]
         return (TextPart(each.replace(self._suffix, " ")) for each in held)
 
     def finish(self) -> Iterator[TextPart]:
-        """The last text."""
+        """Yields the last text."""
         return (TextPart(each.replace(self._suffix, "")) for each in self._held)
 
 
 class Repeats(WholeTexts):
-    """`Ctc`: a text like the one before goes."""
+    """`Ctc`: a text equal to the one before is dropped."""
 
     def __init__(self, step: steps.Ctc) -> None:
         super().__init__()
         self._run, self._before = decoder(step), list[str]()
 
     def whole(self, text: str) -> Iterator[TextPart]:
-        """What it becomes, if anything."""
+        """Yields the changed text, if it is not dropped."""
         before, self._before = self._before, [text]
         return map(TextPart, [] if before == [text] else self._run([text]))
 
 
 def stream_step(step: steps.Decoder) -> DecoderStep:
-    """The step of a file's decoder, for texts that come one at a time."""
+    """The streaming form of a step of a file's decoder."""
     makers: dict[type, Callable[[Any], DecoderStep]] = {
         steps.JoinBytes: lambda _: FallbackBytes(),
         steps.JoinFallback: lambda _: Fallback(),
@@ -223,7 +223,7 @@ def stream_step(step: steps.Decoder) -> DecoderStep:
 
 
 def _replace(step: steps.ReplaceEach) -> DecoderStep:
-    """By a regular expression, a text is certain when it has ended."""
+    """A replacement: literal, or by a regular expression, where a text is certain only at its end."""
     if step.pattern.literal and step.pattern.text:
         return ReplaceLiteral(step.pattern.text, lambda _: step.content)
     run = decoder(step)
@@ -231,13 +231,13 @@ def _replace(step: steps.ReplaceEach) -> DecoderStep:
 
 
 def through(chain: list[DecoderStep], parts: Iterable[TextPart]) -> Iterator[TextPart]:
-    """Parts through all steps."""
+    """Yields parts after all steps."""
     for step in chain:
         parts = [made for part in parts for made in step.push(part)]
     return iter(parts)
 
 
 def finished(chain: list[DecoderStep]) -> Iterator[TextPart]:
-    """What is left in all steps, when nothing more comes."""
+    """Yields the rest of all steps, at the end of the input."""
     for k, step in enumerate(chain):
         yield from through(chain[k + 1 :], step.finish())

@@ -17,7 +17,7 @@ from jittok.reference.pipeline.decode import PiecesText
 
 
 class FileStream(StreamDecoder):
-    """Takes ids, gives text. What `push` and `finish` give, joined, is what `decode` gives for all ids at once."""
+    """Ids in, text out. The results of `push` and `finish`, joined, equal that of `decode` for all ids at once."""
 
     def __init__(self, pipeline: Pipeline, errors: str, remove_special: bool, skip_special: bool) -> None:
         self._pipeline, self._run = pipeline, runner(pipeline)
@@ -32,23 +32,23 @@ class FileStream(StreamDecoder):
         self._reset()
 
     def _reset(self) -> None:
-        self._first: list[int] | None = []  # the first ids, until it is known whether they are around the text
-        self._last: list[int] = []  # ids that are around the text if nothing follows
+        self._first: list[int] | None = []  # the first ids, until it is known whether they are the template's prefix
+        self._last: list[int] = []  # ids that are the template's suffix if nothing follows
         self._pieces = PiecesText(self._pipeline) if self._run.pieces else None
         self._chain: list[DecoderStep] = (
             [] if self._joins_raw or self._pieces else [*map(stream_step, self._pipeline.decode)]
         )
-        self._texts: list[str] = []  # of tokens, where all of them decide how long the text may become
+        self._texts: list[str] = []  # all texts of tokens, where the limit of the text's size depends on all of them
         self._bytes.reset()
 
     def push(self, token: int) -> str:
-        """The text that is certain after one more id, perhaps none. Raises InvalidToken, and then nothing changed."""
+        """The text that is certain after one more id; may be empty. Raises InvalidToken, and then changes nothing."""
         if not 0 <= token < len(self._pipeline):
             raise InvalidToken(token, len(self._pipeline))
         return "".join(self._text_of(known) for known in self._certain(int(token)))
 
     def finish(self) -> str:
-        """The rest. The decoder is then as new."""
+        """The rest of the text. Resets the decoder."""
         rest = [*(self._first or ()), *self._last]
         if self._after and tuple(rest[-len(self._after) :]) == self._after:
             rest = rest[: -len(self._after)]
@@ -67,7 +67,7 @@ class FileStream(StreamDecoder):
         return text
 
     def _certain(self, token: int) -> Iterator[int]:
-        """The ids that certainly belong to the text after one more."""
+        """Yields the ids that certainly belong to the text after one more id."""
         known = [token]
         if self._first is not None:
             self._first.append(token)

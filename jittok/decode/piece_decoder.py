@@ -1,9 +1,9 @@
-"""Rows of ids to text by a file's decoder that makes something of each token alone: pieces that a kernel joins.
+"""Rows of ids to text by a file's decoder whose steps see tokens one at a time: pieces that a kernel joins.
 
-What a decoder makes of a token may depend on whether it is the first or the last of a text. So there are pieces for the
-tokens in between, and the two at the ends are asked for when they are there. Tokens that are bytes make characters
-together. While these are all well-formed they are pieces, too; else each run of bytes is read alone. Ids come some at a
-time, and so does the text.
+The text of a token may depend on whether it is the first or the last of a row. So there is a table of pieces for the
+tokens in between, and the two at the ends are computed on demand. Byte tokens form characters together. While all of
+these are valid UTF-8, byte tokens are pieces, too; otherwise each run of bytes is decoded separately. Ids may come in
+parts, and so does the text.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PieceDecoder:
 
     @property
     def reads(self) -> str | None:
-        """How bytes that are no characters are read in what `parts` gives; None where all of it is bytes."""
+        """The `errors` argument for decoding the bytes of `parts`; None if the text is the bytes themselves."""
         return None if self._way is None and not self._sentencepiece else "replace"
 
     def one(self, ids: Ids, skip_special: bool) -> bytes:
@@ -104,7 +104,7 @@ class PieceDecoder:
         return raw
 
     def _at_once(self, ids: Ids, skip_special: bool) -> bytes:
-        """The pieces of a row with those at its ends."""
+        """A row by one call of the kernel for the middle, and the pieces at its ends."""
         shown, first, last = self._shown[skip_special], 0, ids.size
         while first < last and not shown[ids[first]]:
             first += 1
@@ -116,13 +116,13 @@ class PieceDecoder:
         return self._at_an_end(int(ids[first]), True, False) + middle + self._at_an_end(int(ids[last - 1]), False, True)
 
     def _of_sentencepiece(self, ids: Ids, skip_special: bool) -> bytes:
-        """A row by the rules of sentencepiece, where runs of bytes are well-formed."""
+        """A row by the rules of sentencepiece, if its runs of bytes are valid UTF-8."""
         parts = self._from_the_beginning(iter((ids,)), skip_special)
         return b"".join(part if isinstance(part, bytes) else self._between(part, False) for part in parts)
 
     def parts(self, slices: Iterable[Ids], skip_special: bool) -> Iterator[bytes]:
-        """The same in parts, of ids that come some at a time. Where the decoder joins bytes, these are not read as
-        UTF-8 yet: see `reads`."""
+        """Yields the text of a row in parts, from slices of its ids. If the decoder joins bytes, these are not decoded
+        as UTF-8 yet: see `reads`."""
         skip, items = skip_special, iter(slices)  # ids, or the text of a token at an end
         if self._sentencepiece:
             made, skip = self._from_the_beginning(items, skip), False
@@ -139,7 +139,7 @@ class PieceDecoder:
     def rows(
         self, ids: Ids, offsets: NDArray[np.int64], skip_special: bool
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
-        """(the texts of rows one after the other, where they end) by one call; None where rows are to be asked for."""
+        """(the texts of rows, concatenated, their ends) by one call; None if rows have to be decoded one by one."""
         way = self._way
         if self._sentencepiece or self._by_position or (way and way.after):
             return None
@@ -187,7 +187,7 @@ class PieceDecoder:
             yield self._end(held, not begun, True)
 
     def _end(self, token: int, first: bool, last: bool) -> Ids | bytes:
-        """A token at an end: its text. A byte goes with those beside it."""
+        """The text of a token at an end; the id itself for a byte, which is decoded with the bytes next to it."""
         if self._kinds is not None and self._kinds[False][token] == OF_BYTES:
             return np.array([token], np.int32)
         return self._at_an_end(token, first, last)
@@ -200,7 +200,8 @@ class PieceDecoder:
         return self._piece(text, not first)
 
     def _from_the_beginning(self, slices: Iterator[Ids], skip_special: bool) -> Iterator[Ids | bytes]:
-        """What a text of sentencepiece begins with is trimmed, until something is written: so far id by id."""
+        """sentencepiece trims the start of a text: ids one by one until something is written, then slices as they
+        are."""
         text, begun = PiecesText(self._pipeline), False
         assert self._kinds is not None
         kinds = self._kinds[False]
@@ -220,8 +221,8 @@ class PieceDecoder:
     # ---- runs of bytes
 
     def _by_runs(self, items: Iterator[Ids | bytes], skip_special: bool) -> Iterator[bytes]:
-        """The texts of ids; what is a byte at the ends of each stretch waits for the next."""
-        run, first = bytearray(), True  # bytes that nothing has followed yet; whether nothing is before them
+        """Yields the texts of ids. Bytes at the end of a slice are held until the next one."""
+        run, first = bytearray(), True  # bytes of a run that has not ended; whether it is at the start of the text
         assert self._kinds is not None
         for item in items:
             its = None if isinstance(item, bytes) else self._kinds[skip_special][item]
@@ -248,8 +249,7 @@ class PieceDecoder:
             yield self._characters(bytes(run), first)
 
     def _middle(self, ids: Ids, its: NDArray[np.uint8], skip_special: bool) -> Iterator[bytes]:
-        """The text of ids that begin and end with something else than a byte: at once, if that is what runs one by one
-        give."""
+        """The text of ids that neither begin nor end with a byte: at once, if that equals the text run by run."""
         raw = self._between(ids, skip_special)
         if its.max() < OF_BYTES:
             yield raw
@@ -273,14 +273,14 @@ class PieceDecoder:
 
     @staticmethod
     def _splits(its: NDArray[np.uint8]) -> bool:
-        """Whether something that prints nothing may be between bytes of one character."""
+        """Whether a token that prints nothing may be between the bytes of one character."""
         if (its == UNSEEN).any():
             its = its[its != UNSEEN]
         return bool(((its[:-1] == OF_BYTES) & (its[1:] == EMPTY)).any())
 
     def _characters(self, run: bytes, first: bool) -> bytes:
-        """What a run of bytes becomes."""
-        if self._sentencepiece:  # those that are part of no character one by one
+        """The text of a run of bytes."""
+        if self._sentencepiece:  # bytes that are part of no character are replaced one by one
             return ESCAPED.sub(BAD, run.decode("utf-8", "surrogateescape")).encode()
         try:
             text = run.decode()
@@ -288,10 +288,10 @@ class PieceDecoder:
             return BAD.encode() * len(run)
         return run if self._later is None else unmarked(text, self._later, 0 if first else 1).encode()
 
-    # ---- the one text
+    # ---- the joined text
 
     def _of_one_text(self, parts: Iterator[bytes]) -> Iterator[bytes]:
-        """What steps make of all parts as one text."""
+        """Yields all parts as one text after the steps that see it."""
         assert self._way is not None
         chain, known, begins = [stream_step(step) for step in self._way.after], getincrementaldecoder("utf-8"), True
         reader = known("replace")
@@ -309,7 +309,7 @@ class PieceDecoder:
         return texts
 
     def _piece(self, text: str, number: int = 1) -> bytes:
-        """What a text prints, or the byte that it is; number: 0 of the first of a row."""
+        """The piece of a token's text, or the byte that it stands for. number: 0 for the first token of a row."""
         assert self._way is not None
         if self._way.bytes_ and all(c in BYTES for c in text):
             return bytes(BYTES[c] for c in text)
@@ -318,8 +318,8 @@ class PieceDecoder:
         return (text if self._later is None else unmarked(text, self._later, number)).encode()
 
     def _pieces(self) -> tuple[list[bytes], NDArray[np.uint8], NDArray[np.uint8] | None]:
-        """(the pieces of tokens that are between others, their bytes, what kinds of tokens they are), the latter two
-        where that matters."""
+        """(the pieces of tokens between others, the values of byte tokens, the kinds of tokens); the latter two only
+        where bytes are joined."""
         count = len(self._pipeline)
         pieces, kinds, its = [b""] * count, np.zeros(count, np.uint8), np.zeros(count, np.uint8)
         if self._sentencepiece:
@@ -358,15 +358,15 @@ def _fill_sentencepieces(pipeline: Pipeline, pieces: list[bytes], kinds: NDArray
 
 
 def _first_shown(shown: NDArray[np.bool_], ids: Ids) -> int:
-    """The place of the first id that the decoder sees, or how many there are."""
+    """The index of the first id that the decoder sees, or the number of ids."""
     if ids.size and shown[ids[0]]:
-        return 0  # as nearly always
+        return 0  # the usual case
     its = shown[ids]
     return int(its.argmax()) if its.any() else ids.size
 
 
 def _fits(pipeline: Pipeline) -> bool:
-    """Whether all pieces together are shorter than one may be, whatever the file writes in place of characters."""
+    """Whether all pieces together are within the limit for one piece, whatever the decoder writes for characters."""
     size = pipeline.token_bytes.size + len(pipeline)  # and a space before each
     for step in pipeline.decode:
         if isinstance(step, steps.ReplaceEach):
@@ -377,8 +377,8 @@ def _fits(pipeline: Pipeline) -> bool:
 
 
 def make_piece_decoder(pipeline: Pipeline, run: Runner) -> PieceDecoder | None:
-    """The decoder of a file whose tokens become pieces; None for any other, and where a text must be measured after
-    each step."""
+    """The decoder of a file whose tokens become pieces; None for any other file, and for one whose text has to be
+    measured after each step."""
     if not _fits(pipeline) or needs_measuring(pipeline.decode):
         return None
     if isinstance(pipeline.model, SentencePieces):

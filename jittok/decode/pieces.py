@@ -1,4 +1,4 @@
-"""What each token prints: the pieces of all tokens in one byte array, and laid out so that joining them is fast."""
+"""The piece of each token (the bytes that it prints), in one byte array, and laid out so that joining them is fast."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
 
 
 class PieceTable(NamedTuple):
-    """What each token prints.
+    """The pieces of all tokens.
 
     Invariants: there are facts.size tokens; 0 <= offsets[i] <= offsets[i + 1] <= blob.size. The words 2 * i and
-    2 * i + 1 are the first 16 bytes of the piece of token i, filled up with zeros. So a short piece takes two loads and
-    two stores.
+    2 * i + 1 are the first 16 bytes of the piece of token i, zero-padded, so a short piece takes two loads and two
+    stores.
     """
 
-    blob: U8  # [bytes] pieces of all tokens one after the other, special ones too
+    blob: U8  # [bytes] pieces of all tokens, special ones included, concatenated
     offsets: I64  # [tokens + 1]
     words: U64  # [2 * tokens]
     facts: I32  # [tokens] length of the piece, and the bits below
     longest: int  # bytes of the longest piece
 
     def hides(self, token: int) -> bool:
-        """Whether a token prints nothing unless special tokens are asked for."""
+        """Whether a token prints nothing unless special tokens are requested."""
         return bool(self.facts[token] & HIDDEN)
 
 
@@ -73,8 +73,8 @@ def build_pieces(vocab: Vocab) -> PieceTable:
 
 
 def pieces_of(texts: Sequence[bytes], hidden: U8) -> PieceTable:
-    """The pieces of tokens that print these texts. hidden: uint8[tokens] 1: nothing, unless special tokens are asked
-    for."""
+    """The table of these pieces. hidden: uint8[tokens] 1 for a token that prints nothing unless special tokens are
+    requested."""
     ends = np.cumsum([0, *map(len, texts)])
     return _laid_out(frozen(np.frombuffer(b"".join(texts), np.uint8), np.uint8), frozen(ends, np.int64), hidden)
 
@@ -91,7 +91,7 @@ def _laid_out(blob: U8, ends: I64, hidden: U8) -> PieceTable:
 def _with_odd_pieces(
     vocab: Vocab, blob: NDArray[np.uint8], ends: NDArray[np.int64], odd: list[int]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The pieces of the ids `odd` (rising), which the kernel left empty, put in their places."""
+    """Insert the pieces of the ids `odd` (in rising order), which the kernel has left empty."""
     if not odd:
         return blob, ends
     parts, lengths, raw, at = [], np.diff(ends), blob[: ends[-1]].tobytes(), 0
@@ -110,7 +110,8 @@ def _with_odd_pieces(
 
 
 def byte_piece(text: bytes, strict: bool) -> bytes:
-    """The byte of a byte token: C's strtol of two characters, which accepts anything. strict: only <0xXX> is one."""
+    """The byte of a byte token, as C's strtol reads its two digits, which accepts anything. strict: only <0xXX> is a
+    byte token."""
     if strict:
         match = _BYTE_TOKEN.fullmatch(text)
         return bytes([int(match[1], 16)]) if match else text
@@ -119,7 +120,8 @@ def byte_piece(text: bytes, strict: bool) -> bytes:
 
 
 def marked_piece(text: bytes, shortest: bool = True) -> bytes:
-    """A byte-level token with characters that stand for no byte: each of them gives a marker with the whole text."""
+    """A byte-level token with characters outside the byte alphabet: each of them prints a marker with the whole
+    text."""
     out = bytearray()
     for c in code_points(text, shortest):
         byte = int(BYTE_OF_CHARACTER[c]) if c < BYTE_OF_CHARACTER.size else -1
@@ -131,7 +133,7 @@ def marked_piece(text: bytes, shortest: bool = True) -> bytes:
 
 
 def _byte_of_character() -> NDArray[np.int32]:
-    """int32[0x144]: the byte that a character of a byte-level vocabulary stands for, or -1."""
+    """int32[0x144]: the byte of each character of GPT-2's byte alphabet, or -1."""
     table = np.full(0x144, -1, np.int32)
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     table[own] = own
@@ -146,13 +148,13 @@ BYTE_OF_CHARACTER = _byte_of_character()
 def fill_pieces(
     data: U8, offsets: I64, attributes: I32, how: int, byte_of: I32, least: int, blob: OutU8, ends: OutI64, odd: OutI32
 ) -> int:
-    """The pieces of all tokens but the odd ones, which are left empty and listed.
+    """Write the pieces of all tokens but the odd ones, which are left empty and listed.
 
     data, offsets: texts; attributes: int32[tokens]; how: AS_IS, SPACED or BYTE_LEVEL; byte_of: int32[0x144]
     least: the lowest byte that begins a character of two bytes
-    blob: uint8[data.size], as no piece made here is longer than its text; ends: int64[tokens + 1]; odd: int32[tokens]
+    blob: uint8[data.size], as no piece here is longer than its text; ends: int64[tokens + 1]; odd: int32[tokens]
 
-    Returns how many odd ones there are: byte tokens, and byte-level ones with characters that stand for no byte.
+    Returns the number of odd ones: byte tokens, and byte-level ones with characters outside the byte alphabet.
     """
     text, out, count, at = window(data), window(blob), 0, 0
     for token in range(attributes.size):
@@ -197,14 +199,14 @@ def fill_pieces(
 
 @helper
 def moves(byte: int) -> bool:
-    """Whether a space before this byte may go: ? ! . , or an apostrophe."""
+    """Whether a space before this byte may be removed: ? ! . , or an apostrophe."""
     return byte in (0x3F, 0x21, 0x2E, 0x2C, QUOTE)
 
 
 @kernel
 def fill_words(blob: U8, offsets: I64, hidden: U8, words: OutU8, facts: OutI32) -> int:
-    """The words (uint8[16 * tokens], zeros) and facts (int32[tokens]) of `PieceTable`; the length of the longest
-    piece."""
+    """Write the words (uint8[16 * tokens], zeroed) and facts (int32[tokens]) of `PieceTable`. Returns the length of the
+    longest piece."""
     text, longest = window(blob), 0
     for token in range(facts.size):
         start, stop = offsets[token], offsets[token + 1]

@@ -1,4 +1,4 @@
-"""Ids to text by a file's own decoder: by the reference, and by pieces (`joined`) where there is much to decode."""
+"""Ids to text by a file's own decoder: by the reference, and for much text by joined pieces (`piece_decoder`)."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ WORTH_PIECES = 1 << 14
 
 
 def as_written(pipeline: Pipeline) -> Pipeline:
-    """A Pipeline whose decoder leaves spaces as the tokens have them; the same one where it does so already."""
+    """A Pipeline whose decoder does not clean spaces; the same one if it does not do so anyway."""
     if not pipeline.cleans_spaces:
         return pipeline
     decode: list[Decoder] = []
     for step in pipeline.decode:
         decode.append(step._replace(cleanup=False) if isinstance(step, JoinWords | Ctc) else step)
-        if isinstance(step, Ctc) and step.cleanup and step.delimiter:  # that it is a space belongs to no cleaning
+        if isinstance(step, Ctc) and step.cleanup and step.delimiter:  # the delimiter becomes a space even so
             decode.append(ReplaceEach(Pattern(step.delimiter, literal=True), " "))
     return pipeline._replace(decode=tuple(decode))
 
 
 class ReferenceDecodeFrame(NamedTuple):
-    """What of a row of ids is left out."""
+    """Which ids of a row are left out."""
 
-    around: bool  # the ids that the file's template puts around a text
+    around: bool  # those that the file's template adds around a text
     special: bool
 
 
@@ -62,7 +62,7 @@ class ReferenceDecoder:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.vocab = pipeline
-        self._decoded = 0  # ids, whichever thread writes it
+        self._decoded = 0  # number of ids so far, of all threads
 
     @once
     def _joined(self) -> PieceDecoder | None:
@@ -71,7 +71,7 @@ class ReferenceDecoder:
         return make_piece_decoder(self.vocab, runner(self.vocab))
 
     def _with_pieces(self, count: int) -> PieceDecoder | None:
-        """What joins pieces, once so many ids make it worth its time."""
+        """The decoder that joins pieces, once `count` more ids make building it worthwhile; else None."""
         self._decoded += count
         return self._joined if self._decoded > WORTH_PIECES else None
 
@@ -83,19 +83,19 @@ class ReferenceDecoder:
         return ids
 
     def frame(self, remove_special: bool, unparse_special: bool) -> ReferenceDecodeFrame:
-        """How rows are decoded."""
+        """The options of one call."""
         return ReferenceDecodeFrame(bool(remove_special), not unparse_special)
 
     def one(self, ids: NDArray[np.int32], frame: ReferenceDecodeFrame) -> bytes | bytearray:
-        """The text of one row. Where tokens are bytes, a part of the row at a time: Python's lists of ids and texts
-        take tens of bytes for each."""
+        """The text of one row. Where tokens are bytes, it is decoded in parts: Python's lists of ids and texts take
+        tens of bytes for each id."""
         joined = self._with_pieces(ids.size)
         return self._one(ids if joined is None else self._checked(ids), frame, joined)
 
     def parts(
         self, ids: NDArray[np.int32], frame: ReferenceDecodeFrame, errors: str, at_once: int
     ) -> tuple[Iterator[bytes], str]:
-        """(the text of one row, so many ids at once, how bytes in it that are no characters are read)."""
+        """(the text of one row as parts of `at_once` ids, the `errors` argument for decoding them)."""
         joined = self._with_pieces(ids.size)
         ids = self._inside(ids, frame)
         slices = (self._checked(ids[at : at + at_once]) for at in range(0, ids.size, at_once))
@@ -114,7 +114,7 @@ class ReferenceDecoder:
         yield stream.finish().encode()
 
     def _inside(self, ids: NDArray[np.int32], frame: ReferenceDecodeFrame) -> NDArray[np.int32]:
-        """A row without the ids around its text, if they are to go."""
+        """A row without the ids around its text, if the frame drops them."""
         if not frame.around:
             return ids
         at = self.vocab.single.index(FIRST_TEXT)
@@ -138,7 +138,7 @@ class ReferenceDecoder:
             some = self._checked(ids[at : at + IDS_PER_STEP])
             part = [token for token in some.tolist() if token not in hidden]
             if between and not any(token in run.texts for token in part):
-                continue  # nothing that a space could be beside
+                continue  # it prints nothing, so no space is added
             out += (between if begun else b"") + run.decode_bytes(part)
             begun = True
         return out.decode("utf-8", "replace").encode() if isinstance(step, JoinBytes) else out
@@ -146,7 +146,7 @@ class ReferenceDecoder:
     def rows(
         self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: ReferenceDecodeFrame
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """(the texts of rows one after the other, where they end)."""
+        """(the texts of rows, concatenated, their ends)."""
         ids = self._checked(ids)
         joined = self._with_pieces(ids.size)
         found = None if joined is None or frame.around else joined.rows(ids, offsets, frame.special)
@@ -167,7 +167,7 @@ class ReferenceDecoder:
 
     @once
     def _tied(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
-        """(which tokens are special, which begin inside a character); None unless both together matter."""
+        """(which tokens are special, which begin inside a character); None unless there are both."""
         vocab = self.vocab
         if not any(isinstance(step, JoinRawBetweenSpecial) for step in vocab.decode):
             return None
@@ -178,9 +178,9 @@ class ReferenceDecoder:
         return special, inside
 
     def cuts(self, ids: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Places where ids must be cut so that each part can be read as UTF-8 alone, as the library does it.
+        """Indices where ids must be cut so that each part is decoded as UTF-8 separately, as the library does it.
 
-        It does so between any special token and what follows. That only matters before a byte inside a character.
+        It does so after each special token. That only matters before a byte inside a character.
         Raises InvalidToken.
         """
         tied, found = self._tied, list[NDArray[np.int64]]()
@@ -193,9 +193,9 @@ class ReferenceDecoder:
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def cut_rows(self, rows: TokenArray) -> tuple[TokenArray, NDArray[np.int64]] | None:
-        """(the parts of rows, the number of the first part of each row and of the end); None where no row is cut.
+        """(the parts of rows, the number of the first part of each row and of the end); None if no row is cut.
 
-        A part but the first begins with no special token, and nothing but these is around a text.
+        Only the first part of a row begins with a special token, and only special tokens are around a text.
         """
         cuts, offsets = self.cuts(rows.ids), rows.offsets
         cuts = cuts[~np.isin(cuts, offsets)]
@@ -205,7 +205,7 @@ class ReferenceDecoder:
         return parts, np.arange(offsets.size) + np.searchsorted(cuts, offsets)
 
     def piece(self, token: int, lstrip: int = 0) -> bytes:
-        """What one id prints alone, without up to `lstrip` spaces before."""
+        """The text of a single id, without up to `lstrip` leading spaces."""
         piece = runner(self.vocab).decode_bytes([token])
         return piece[min(max(lstrip, 0), len(piece) - len(piece.lstrip(b" "))) :]
 

@@ -36,11 +36,11 @@ CLEANED_NEAR = 3
 
 
 class DecodeFrame(NamedTuple):
-    """What of a row of ids is left out, and whether it is cleaned."""
+    """Which ids of a row are left out, and whether its text is cleaned."""
 
     strip: int  # 1: a space before the first piece is left out
-    bos: int  # id that is dropped from the front, once; -1: none
-    eos: int  # id that is dropped from the end, once; -1: none
+    bos: int  # id that is dropped at the start, once; -1: none
+    eos: int  # id that is dropped at the end, once; -1: none
     special: int  # 1: special tokens print their text
     clean: int  # 1: see `clean_spaces`
 
@@ -49,14 +49,14 @@ class DecodeFrame(NamedTuple):
 def join_rows(
     pieces: PieceTable, frame: DecodeFrame, ids: I32, offsets: I64, out: OutU8, ends: OutI64, report: OutI64
 ) -> int:
-    """The text of each row ids[offsets[r]:offsets[r + 1]], one after the other, as llama.cpp's detokenize.
+    """Write the text of each row ids[offsets[r]:offsets[r + 1]], concatenated, as llama.cpp's detokenize.
 
-    out: uint8[room]; ends: int64[rows] where the texts end; report: int64[1]
+    out: uint8[capacity]; ends: int64[rows] the ends of the texts; report: int64[1]
 
-    Returns the number of bytes or a code. BAD_ID: report has the first place in `ids` outside the vocabulary. BAD_ROW:
-    report has a row outside `ids`. OUT_OF_ROOM: report has room that is enough, SHORT bytes more than the texts. Linear
-    in ids and bytes. Somebody may write to `ids` meanwhile: each is read once, and what is read is checked before it is
-    followed.
+    Returns the number of bytes or a code. BAD_ID: report has the index of the first id outside the vocabulary. BAD_ROW:
+    report has a row outside `ids`. OUT_OF_CAPACITY: report has a sufficient capacity, SHORT bytes more than the texts.
+    Linear in ids and bytes. Other threads may write to `ids` meanwhile: each id is read once, and checked before it is
+    used as an index.
     """
     numbers, text, at = window(ids), window(out), 0
     for row in range(ends.size):
@@ -84,7 +84,7 @@ def join_rows(
 
 @helper
 def _need(pieces: PieceTable, numbers: Window, count: int, report: OutI64) -> int:
-    """Answer OUT_OF_ROOM, with room that is enough for the pieces of all ids, or BAD_ID."""
+    """OUT_OF_CAPACITY, with a sufficient capacity for the pieces of all ids in the report; or BAD_ID."""
     facts, tokens, need = window(pieces.facts), pieces.facts.size, SHORT_PIECE
     for k in range(count):
         token = get_i32(numbers, k)
@@ -109,7 +109,7 @@ def frame_of(vocab: Vocab, remove_special: bool, unparse_special: bool, clean: b
 
 
 class _Scratch:
-    """What one thread joins single rows with. Between calls only its own arrays are held."""
+    """The buffers with which one thread joins single rows. Between calls it holds no array of a caller."""
 
     def __init__(self, pieces: PieceTable) -> None:
         self.offsets, self.ends, self.report = np.zeros(2, np.int64), np.empty(1, np.int64), np.zeros(1, np.int64)
@@ -162,7 +162,7 @@ class Decoder:
             self._scratch.append(own)
 
     def rows(self, ids: I32, offsets: I64, frame: DecodeFrame) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The texts of rows one after the other, and their ends. Raises InvalidToken."""
+        """The texts of rows, concatenated, and their ends. Raises InvalidToken."""
         ends, report = np.empty(offsets.size - 1, np.int64), np.zeros(1, np.int64)
         text = np.empty(BYTES_PER_ID * ids.size + SHORT_PIECE, np.uint8)
         while True:
@@ -195,11 +195,11 @@ def _join_row(
 ) -> tuple[int, int, int]:
     """Write the pieces of ids first .. last - 1 at text[at:].
 
-    Returns three numbers: where the text ends; a lower bound of the first place to clean, or -1; `last`. A place to
-    clean is a space before one of ? ! . , or an apostrophe.
+    Returns three numbers: the end of the text; a lower bound of the first offset to clean, or -1; `last`. An offset to
+    clean is that of a space before one of ? ! . , or an apostrophe.
 
-    Where it fails, the first is BAD_ID (an id outside the vocabulary) or OUT_OF_ROOM (a piece ends after `capacity`),
-    and the last is the place of that id. The text has SHORT bytes more than `capacity`.
+    On failure the first number is BAD_ID (an id outside the vocabulary) or OUT_OF_CAPACITY (a piece ends after
+    `capacity`), and the last is the index of that id. The text has SHORT bytes more than `capacity`.
     """
     tokens = pieces.facts.size
     facts, words, blob, positions = (
@@ -238,7 +238,7 @@ def _join_row(
 
 @kernel
 def clean_spaces(text: OutU8) -> int:
-    """Clean text in place; the length of what is left. Source: llama.cpp, `detokenize`, clean_spaces.
+    """Clean text in place. Returns the length that is left. Source: llama.cpp, `detokenize`, clean_spaces.
 
     Three passes, each over the result of the one before. The first removes a space before one of ? ! . and ,
     The second removes both spaces around an apostrophe. The third removes a space before 's 'm 're 've.
@@ -248,11 +248,11 @@ def clean_spaces(text: OutU8) -> int:
 
 @helper
 def _clean(text: Window, start: int, begin: int, stop: int) -> int:
-    """`clean_spaces` of text[start:stop]; where it then ends. There is nothing to remove before `begin`.
+    """`clean_spaces` of text[start:stop]. Returns its new end. There is nothing to remove before `begin`.
 
-    Only stretches around a space that one of ? ! . , or an apostrophe follows are looked at closely. They begin and end
-    at places where both sides can be cleaned separately with the same result (see `can_cut`). The text between the
-    stretches is moved up.
+    The three passes run only on parts around a space that one of ? ! . , or an apostrophe follows. These begin and end
+    at offsets where both sides can be cleaned separately with the same result (see `can_cut`). The text between them
+    is only moved.
     """
     read = write = start
     i = max(begin, start + 1)
@@ -273,7 +273,7 @@ def _clean(text: Window, start: int, begin: int, stop: int) -> int:
 
 @helper
 def _next_moved(text: Window, i: int, stop: int) -> int:
-    """The next place from i >= 1 on that holds one of ? ! . , or an apostrophe after a space, or stop."""
+    """The next offset from i >= 1 on of one of ? ! . , or an apostrophe after a space, or stop."""
     while i + 64 <= stop:
         mask = equal_mask(text, i - 1, SPACE_BYTE)
         if mask != np.uint64(0):
@@ -291,8 +291,8 @@ def _next_moved(text: Window, i: int, stop: int) -> int:
 def can_cut(text: Window, start: int, at: int) -> bool:
     """Whether text[start:] can be cut at `at`: no space is before it, and no apostrophe near.
 
-    A space goes for what follows it; an apostrophe looks three bytes ahead at most (" ' re" becomes "'re", as one more
-    space goes first).
+    A space is removed because of what follows it. An apostrophe depends on at most three bytes after it (" ' re"
+    becomes "'re", as one more space is removed first).
     """
     for i in range(max(start, at - CLEANED_NEAR), at):
         if get_u8(text, i) == QUOTE:
@@ -302,7 +302,8 @@ def can_cut(text: Window, start: int, at: int) -> bool:
 
 @helper
 def _move(text: Window, start: int, stop: int, to: int) -> int:
-    """Move text[start:stop] down to `to`; where it then ends. Eight bytes at a time, each read before it is written."""
+    """Move text[start:stop] down to `to`, eight bytes at a time, each read before it is overwritten. Returns its
+    end."""
     if to == start:
         return stop
     while start + 8 <= stop:
@@ -316,7 +317,7 @@ def _move(text: Window, start: int, stop: int, to: int) -> int:
 
 @helper
 def _clean_closely(text: Window, start: int, stop: int) -> int:
-    """The three passes over text[start:stop], as llama.cpp has them; where it then ends."""
+    """The three passes over text[start:stop], as in llama.cpp. Returns the new end."""
     at = min(start + 1, stop)
     for i in range(start + 1, stop):
         byte = get_u8(text, i)

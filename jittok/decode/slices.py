@@ -1,4 +1,4 @@
-"""Text of very many ids, some at a time: else the bytes of all and their characters would be there at once."""
+"""Text of very many ids, a slice at a time: else all bytes and all characters would be in memory at once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BY_PART = frozenset({"backslashreplace", "ignore", "replace", "strict", "surroga
 
 
 def text_of(parts: Iterable[bytes | None], errors: str) -> str | None:
-    """The text of parts of bytes. None where it must be decoded whole: to be cleaned, or to be told that bytes are no
-    characters. Raises InvalidToken."""
+    """The text of parts of bytes. None if it has to be decoded as a whole: for cleaning, or for the error about invalid
+    UTF-8. Raises InvalidToken."""
     if errors not in BY_PART:
         return None
     known, text = codecs.getincrementaldecoder("utf-8")(errors), ""
@@ -31,7 +31,7 @@ def text_of(parts: Iterable[bytes | None], errors: str) -> str | None:
         for part in parts:
             if part is None:
                 return None
-            text += known.decode(part)  # in place, as no one else has this text
+            text += known.decode(part)  # in place, as there is no other reference to this str
         text += known.decode(b"", True)
     except UnicodeDecodeError:
         return None
@@ -39,12 +39,12 @@ def text_of(parts: Iterable[bytes | None], errors: str) -> str | None:
 
 
 def size_of_slices(count: int, at_once: int) -> int:
-    """How many of so many ids are decoded at once: `at_once` or more."""
+    """The number of ids, of `count`, that are decoded at once: `at_once` or more."""
     return max(at_once, count // MOST_SLICES, 1)
 
 
 def parts_of(decoder: Decoder, ids: I32, frame: DecodeFrame, at_once: int) -> Iterator[bytes | None]:
-    """The bytes of one row, part by part; None where they cannot be cut."""
+    """Yields the bytes of one row, part by part; None if they cannot be cut."""
     raw, last = bytearray(), ids.size - 1
     for at in range(0, ids.size, at_once):
         some = ids[at : at + at_once]

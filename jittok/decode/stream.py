@@ -1,4 +1,4 @@
-"""Text from ids one at a time: whole characters as soon as nothing that follows can change them."""
+"""Text from ids one at a time: whole characters, as soon as no later id can change them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT = 1 << 12
 
 
 class StreamDecoder:
-    """Takes ids, gives text. What `push` and `finish` give, joined, is what `decode` gives for all ids at once."""
+    """Ids in, text out. The results of `push` and `finish`, joined, equal that of `decode` for all ids at once."""
 
     def __init__(self, piece: Callable[[int], bytes], frame: DecodeFrame, errors: str) -> None:
         self._piece = piece
@@ -28,7 +28,7 @@ class StreamDecoder:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
 
     def push(self, token: int) -> str:
-        """The text that is certain after one more id, perhaps none. Raises InvalidToken, and then nothing changed."""
+        """The text that is certain after one more id; may be empty. Raises InvalidToken, and then changes nothing."""
         piece = self._piece(token)
         if not self._started:
             self._started = True
@@ -43,7 +43,7 @@ class StreamDecoder:
         return self._give(before + self._printed(piece))
 
     def finish(self) -> str:
-        """The rest. The decoder is then as new."""
+        """The rest of the text. Resets the decoder."""
         text = self._decoder.decode(cleaned(self._raw), final=True)
         self._decoder.reset()
         self._raw, self._held, self._started, self._strip = bytearray(), None, False, bool(self._frame.strip)
@@ -64,7 +64,7 @@ class StreamDecoder:
 
 
 def cleaned(raw: bytes | bytearray) -> bytes:
-    """Raw text as `clean_spaces` leaves it. A short one does not wait for its machine code."""
+    """Raw text after `clean_spaces`. A short one does not wait for the kernel to be compiled."""
     if len(raw) <= SHORT and not clean_spaces.at_hand():
         from jittok.reference import detokenize
 
@@ -74,12 +74,12 @@ def cleaned(raw: bytes | bytearray) -> bytes:
 
 
 def certain(raw: bytes | bytearray, known: int = 0) -> int:
-    """The last place where raw text can be cut so that both halves, cleaned alone, are the whole, cleaned; 0 if there
-    is none after the first `known` bytes, in which there is none.
+    """The last offset where raw text can be cut so that both halves, cleaned separately, equal the cleaned whole; 0 if
+    there is none. The first `known` bytes are known to have none.
 
-    The rule is that of `rows.can_cut`, and one more: of three spaces the first two belong to nothing that follows but
-    the third, so that spaces without end are not held. (What follows takes two of them at most: " ' re" loses one to
-    the apostrophe's two neighbors, and then one to the contraction.)
+    The rule is that of `rows.can_cut`, and one more: the first of three spaces cannot be removed by what follows, so
+    that a long run of spaces is not held back. (What follows removes two spaces at most: in " ' re" one for the
+    apostrophe, then one for the contraction.)
     """
     cut = len(raw)
     while cut > known:

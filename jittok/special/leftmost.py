@@ -1,11 +1,10 @@
-"""Added tokens of other files cut out of documents: leftmost-longest, in two searches.
+"""Added tokens of tokenizer files, cut out of documents: leftmost-longest, in two searches.
 
 The first search is for tokens in the text as it is. The second search is in the text between them, for tokens of
-normalized text (kernels run it only where nothing is normalized). A token that is not admitted is found too, and left
-as text: the search goes on after it. `lstrip` takes white space before a match, up to the end of the last match.
-`rstrip` takes white space after a match, but the search continues from the match's own end. A token that is only a word
-is none beside a character of a word. Source: tokenizers,
-`AddedVocabulary`.
+normalized text (kernels run it only where nothing is normalized). A token that is not admitted is found, too, and left
+as text: the search continues after it. `lstrip` takes white space before a match, up to the end of the last match.
+`rstrip` takes white space after a match, but the search continues from the match's own end. A token with `single_word`
+does not match next to a word character. Source: tokenizers, `AddedVocabulary`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FRAGMENTS_PER_TOKEN = 8
 
 
 class Output(NamedTuple):
-    """Where fragments go."""
+    """The arrays that fragments are written to."""
 
     starts: Window
     stops: Window
@@ -42,7 +41,7 @@ class Output(NamedTuple):
 
 @helper
 def put_fragment(out: Output, at: int, start: int, stop: int, token: int) -> int:
-    """Write one fragment; how many there are now."""
+    """Write one fragment. Returns the number of fragments now."""
     put_i64(out.starts, at, start)
     put_i64(out.stops, at, stop)
     put_i32(out.tokens, at, token)
@@ -51,8 +50,8 @@ def put_fragment(out: Output, at: int, start: int, stop: int, token: int) -> int
 
 @helper
 def open_search(special: SpecialTokens, work: PartitionWork, data: U8, second: bool) -> SearchWindow:
-    """Windows onto the tokens that are searched for, and the text. second: what long tokens begin where is kept
-    apart."""
+    """Windows onto the tokens to search for, and the text. second: the second search keeps the offsets of long tokens
+    in an array of its own."""
     return SearchWindow(
         window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
         window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
@@ -70,7 +69,7 @@ def _in_word(special: SpecialTokens, data: U8, at: int, stop: int) -> bool:
 
 @helper
 def _beside_word(special: SpecialTokens, data: U8, start: int, begin: int, end: int, stop: int) -> bool:
-    """Whether data[begin:end] is next to a character of a word of data[start:stop]."""
+    """Whether data[begin:end] is next to a word character in data[start:stop]."""
     if end < stop and _in_word(special, data, end, stop):
         return True
     at = begin - 1
@@ -81,7 +80,7 @@ def _beside_word(special: SpecialTokens, data: U8, start: int, begin: int, end: 
 
 @helper
 def _cut_later(special: SpecialTokens, data: U8, w: SearchWindow, out: Output, at: int, start: int, stop: int) -> int:
-    """The fragments of a text by the second search; their number, NO_ROOM or NO_WORK."""
+    """Write the fragments of a text by the second search. Returns their number, or a code."""
     if not know_long(w, start, stop):
         return NO_WORK
     done, i = start, start
@@ -103,7 +102,7 @@ def _cut_later(special: SpecialTokens, data: U8, w: SearchWindow, out: Output, a
             end = white_after(w.data, end, stop)
         if done < begin:
             at = put_fragment(out, at, done, begin, TEXT_PREFIXED)
-        if begin < end:  # with lstrip, a match in white space that the one before took is empty
+        if begin < end:  # with lstrip, a match in white space that the match before has taken is empty
             at = put_fragment(out, at, begin, end, token)
         done = end
     if at + FRAGMENTS_PER_TOKEN > out.capacity:
@@ -121,13 +120,13 @@ def cut_leftmost(
 ) -> int:  # fmt: skip
     """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
 
-    raw, later: what the first and the second search search for; an id below 0 is of a token that is not admitted
-    before, after: int32[] ids that are around each document
-    out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
+    raw, later: the tokens of the first and the second search; an id below 0 is of a token that is not admitted
+    before, after: int32[] ids around each document
+    out_starts, out_stops: int64[capacity], out_tokens: int32[capacity] the fragments, see `jittok.fragments`
     ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
 
-    Returns the number of fragments, OUT_OF_ROOM with more room in report[NEED], or OUT_OF_WORK with the bytes of a text
-    for `make_work` there. Linear in bytes.
+    Returns the number of fragments, OUT_OF_CAPACITY with a larger capacity in report[NEED], or OUT_OF_WORK with the
+    bytes of a text for `make_work` there. Linear in bytes.
     """
     w, inner = open_search(raw, work, data, False), open_search(later, work, data, True)
     out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)

@@ -1,10 +1,10 @@
-"""Cutting texts around special tokens: documents to fragments, one rule for all vocabulary types.
+"""Cutting texts around special tokens: documents to fragments, by one rule for all vocabulary types.
 
 llama.cpp searches the whole text for the longest special token, then the rest for the next, and so on. This is *not*
-leftmost-longest: with tokens `ab` and `bcd`, `abcd` is `a` + [bcd]. Here one scan collects where tokens begin (a double
-array finds the longest one at each place). Occurrences that touch each other form a *cluster*, and clusters do not
-influence each other. In a cluster the occurrences are taken in llama.cpp's order (rank of the token, then place) and
-accepted where their bytes are free. Source: llama.cpp, `tokenizer_st_partition`.
+leftmost-longest: with tokens `ab` and `bcd`, `abcd` is `a` + [bcd]. Here one scan finds the occurrences (a double array
+has the longest token at each offset). Occurrences that touch each other form a *cluster*, and clusters do not influence
+each other. In a cluster the occurrences are tried in llama.cpp's order (rank of the token, then offset) and accepted
+if their bytes are free. Source: llama.cpp, `tokenizer_st_partition`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PLACE_MASK = (1 << RANK_SHIFT) - 1
 
 class PartitionWork(NamedTuple):
     """Scratch of one thread, for clusters of up to keys.size occurrences in owners.size bytes, and for texts of up to
-    long.size bytes where long tokens are searched for."""
+    long.size bytes in which long tokens are searched for."""
 
     keys: OutI64  # [occurrences]
     heap: OutI64  # [occurrences]
     owners: OutI32  # [bytes]
-    long: OutI32  # [bytes] what long tokens begin at each place, see `structures.long_keys`
-    later: OutI32  # [as many] the same of a second search
-    begun: OutI64  # [2] where the texts begin that these are about
+    long: OutI32  # [bytes] the long tokens that begin at each offset, see `structures.long_keys`
+    later: OutI32  # [bytes] the same for a second search
+    begun: OutI64  # [2] the starts of the texts that these two are of
 
 
 def make_work(size: int, long: int = 0) -> PartitionWork:
@@ -50,7 +50,7 @@ def make_work(size: int, long: int = 0) -> PartitionWork:
 
 
 class _Output(NamedTuple):
-    """Where fragments go."""
+    """The arrays that fragments are written to."""
 
     starts: Window
     stops: Window
@@ -102,7 +102,7 @@ def _blanks_around(data: Window, at: int, start: int, stop: int) -> tuple[int, i
 
 @helper
 def _push(heap: Window, size: int, key: int) -> int:
-    """Add a key to a binary min-heap with capacity for it; the new size."""
+    """Add a key to a binary min-heap with capacity for it. Returns the new size."""
     at = size
     while at > 0 and get_i64(heap, (at - 1) // 2) > key:
         put_i64(heap, at, get_i64(heap, (at - 1) // 2))
@@ -113,7 +113,7 @@ def _push(heap: Window, size: int, key: int) -> int:
 
 @helper
 def _pop(heap: Window, size: int) -> int:
-    """Take the least key of a heap that is not empty away; the new size."""
+    """Remove the least key of a non-empty heap. Returns the new size."""
     size -= 1
     key, at = get_i64(heap, size), 0
     while 2 * at + 1 < size:
@@ -130,7 +130,7 @@ def _pop(heap: Window, size: int) -> int:
 
 @helper
 def _sort(keys: Window, heap: Window, count: int) -> None:
-    """Sort keys[:count] with a heap of as many; runs of one character come sorted already, and then it is linear."""
+    """Sort keys[:count] with a heap of that size; linear if they are sorted already, as for runs of one character."""
     k = 1
     while k < count and get_i64(keys, k - 1) <= get_i64(keys, k):
         k += 1
@@ -146,11 +146,12 @@ def _sort(keys: Window, heap: Window, count: int) -> None:
 
 @helper
 def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int) -> None:
-    """Give each byte of the cluster data[start:stop] its owner; keys[:count]: its occurrences, longest at each place.
+    """Assign an owner to each byte of the cluster data[start:stop]. keys[:count]: its occurrences, the longest at each
+    offset.
 
-    `origin`: where the document starts. A place comes again, through the heap, with its next shorter token that can
-    still be free, so n bytes under d tokens a place cost far less than n * d. All occurrences lie inside the cluster,
-    so offsets do; a place is in the keys or once in the heap, so the heap has room.
+    origin: the start of the document. An offset is tried again, through the heap, with its next shorter token that may
+    still be free, so n bytes with d tokens at each offset cost far less than n * d. All occurrences are inside the
+    cluster, so the offsets are in bounds; an offset is in the keys or once in the heap, so the heap cannot overflow.
     """
     for k in range(stop - start):
         put_i32(w.owners, k, FREE)
@@ -190,7 +191,7 @@ def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int) ->
 
 @helper
 def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
-    """Write fragment number `at`, unless it is an empty text; the number of fragments."""
+    """Write fragment number `at`, unless it is an empty text. Returns the number of fragments."""
     if token < 0 and start >= stop:
         return at
     put_i64(out.starts, at, start)
@@ -201,8 +202,8 @@ def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
 
 @inlined
 def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
-    """Write the text from `text` on and the tokens of the run data[start:end]; (the number of fragments, where the text
-    after the last of them begins, `end`)."""
+    """Write the text from `text` on and the tokens of the run data[start:end]. Returns (the number of fragments, the
+    start of the text after the last token, `end`)."""
     byte = get_u8(w.data, start)
     most = get_i32(w.runs, byte)
     at = _put(out, at, text, start, TEXT_PREFIXED)
@@ -219,9 +220,9 @@ def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end:
 
 @helper
 def _emit(w: SearchWindow, out: _Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
-    """Write the fragments of the settled cluster data[start:stop], with the text from `text` on that is before it.
+    """Write the fragments of the resolved cluster data[start:stop], and before them the text from `text` on.
 
-    Returns the number of fragments and where the text after the last token begins.
+    Returns the number of fragments and the start of the text after the last token.
     """
     k = 0
     while k < stop - start:
@@ -246,14 +247,14 @@ def cut_documents(
 ) -> int:  # fmt: skip
     """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
 
-    before, after: ids that are around each document, or -1
-    out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
+    before, after: ids around each document, or -1
+    out_starts, out_stops: int64[capacity], out_tokens: int32[capacity] the fragments, see `jittok.fragments`
     ends: int64[last - first] number of fragments up to the end of each document
     report: int64[4]
 
-    Returns the number of fragments, or OUT_OF_ROOM, OUT_OF_WORK with report[NEED] of entries that are enough to come
-    past document report[FRAGMENT]'s trouble. Linear in bytes but for occurrences that overlap in no order, which are
-    sorted.
+    Returns the number of fragments, or OUT_OF_CAPACITY or OUT_OF_WORK, with a size in report[NEED] that suffices for
+    document report[FRAGMENT] where it stopped. Linear in bytes, except for overlapping occurrences that are out of
+    order, which are sorted.
     """
     w = SearchWindow(
         window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),

@@ -1,5 +1,5 @@
-"""Where special tokens begin in a text: 64 bytes at once where they have few beginnings, by runs of one byte, by their
-trie."""
+"""The search for the next special token in a text: 64 bytes at once if the tokens have few distinct beginnings, by runs
+of one byte, and by their trie."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class SearchWindow(NamedTuple):
     heap: Window
     owners: Window
     long: LongWindow
-    long_at: Window  # what long tokens begin at each place of the text that is searched
+    long_at: Window  # the long tokens that begin at each offset of the text that is searched
     long_room: int
-    begun: Window  # where that text begins, at `slot`
+    begun: Window  # the start of that text, at index `slot`
     slot: int
 
 
 @helper
 def run_end(w: SearchWindow, at: int, stop: int) -> int:
-    """Where the run of one byte that begins at data[at] ends in data[:stop]."""
+    """The end of the run of one byte that begins at data[at], at most `stop`."""
     byte, end, readable = get_u8(w.data, at), at + 1, max(stop, w.size)
     if end < stop and get_u8(w.data, end) != byte:  # most runs of newlines and tabs
         return end
@@ -57,14 +57,15 @@ def run_end(w: SearchWindow, at: int, stop: int) -> int:
 
 @helper
 def longest_of_run(w: SearchWindow, byte: int, size: int) -> int:
-    """Rank of the longest token in a run of `size` bytes, whose tokens are runs, or NO_VALUE."""
+    """Rank of the longest token at the start of a run of `size` times `byte`, or NO_VALUE. All tokens that begin with
+    this byte are runs of it."""
     rank: int = get_i32(w.run_ranks, get_i32(w.run_at, byte) + min(size, get_i32(w.runs, byte)))
     return rank
 
 
 @helper
 def know_long(w: SearchWindow, start: int, stop: int) -> bool:
-    """Find what long tokens begin in data[start:stop], which is searched next; False if there is no capacity."""
+    """Find the long tokens in data[start:stop], which is searched next; False if there is no capacity."""
     if w.long.count == 0 or stop - start <= LONG:
         return True
     if stop - start > w.long_room:
@@ -76,8 +77,8 @@ def know_long(w: SearchWindow, start: int, stop: int) -> bool:
 
 @helper
 def _longest(w: SearchWindow, at: int, stop: int) -> int:
-    """Rank of the longest admitted token at data[at:stop], or NO_VALUE, in LONG steps at most. `know_long` has seen the
-    text up to `stop`."""
+    """Rank of the longest admitted token at data[at:stop], or NO_VALUE, in at most LONG steps. The text up to `stop`
+    has gone through `know_long`."""
     node, rank, end = ROOT, NO_VALUE, stop
     if w.long.count != 0 and stop - at > LONG:
         long = get_i32(w.long_at, at - get_i64(w.begun, w.slot))
@@ -97,7 +98,7 @@ def _longest(w: SearchWindow, at: int, stop: int) -> int:
 
 @helper
 def _candidates(w: SearchWindow, at: int) -> np.uint64:
-    """The places at .. at + 63 where one of the few beginnings is; BLOCK bytes are readable."""
+    """The offsets at .. at + 63 where one of the few beginnings is, as a bit mask; BLOCK bytes must be readable."""
     return ones_begin(w.few, w.data, at) | twos_begin(w.few, w.data, at) | threes_begin(w.few, w.data, at)
 
 
@@ -105,8 +106,8 @@ def _candidates(w: SearchWindow, at: int) -> np.uint64:
 def next_occurrence(
     w: SearchWindow, at: int, stop: int, block: int, mask: np.uint64
 ) -> tuple[int, int, int, np.uint64]:
-    """(the next place from `at` on where a token begins, the rank of the longest, block, mask); (stop, NO_VALUE, ...)
-    at the end. mask: candidates of the 64 bytes from `block` on, which is not after `at`."""
+    """(the offset of the next token from `at` on, the rank of the longest there, block, mask); (stop, NO_VALUE, ...) at
+    the end. mask: the candidates among the 64 bytes from `block` on, which is not after `at`."""
     while at < stop:
         if w.few.threes and (at < block + 64 or at + BLOCK <= max(stop, w.size)):
             if at >= block + 64:
@@ -134,8 +135,8 @@ def next_occurrence(
 
 @helper
 def is_alone(w: SearchWindow, at: int, rank: int, block: int, mask: np.uint64) -> bool:
-    """Whether nothing can overlap the token at `at`, before which no occurrence is open: no token begins inside of
-    it."""
+    """Whether no occurrence can overlap the token at `at`: no token begins inside of it. No occurrence before it may
+    reach it."""
     length = get_i32(w.lengths, rank)
     if w.few.threes == 0 or at + length > block + 64:
         return False

@@ -1,4 +1,4 @@
-"""Special tokens as tables: what `partition` cuts out of a text, under one setting of `parse_special`."""
+"""Tables of the special tokens that `partition` cuts out of a text, for one setting of `parse_special`."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ class SpecialTokens(NamedTuple):
     """
 
     first: U8  # [256] 1 where an admitted token begins with this byte
-    few: Sequences  # how tokens begin, their first one to three bytes; none for more than FEW first bytes
-    runs: I32  # [256] bytes of the longest token with this first byte, where all of these are nothing but that byte,
-    # and none strips; else 0
+    few: Sequences  # the first one to three bytes of the tokens; empty for too many first bytes
+    runs: I32  # [256] bytes of the longest token with this first byte, if all such tokens are runs of that byte and
+    # none strips; else 0
     run_ranks: I32  # the rank of the longest of these that fits 0, 1 .. `runs` bytes, or NO_VALUE
-    run_at: I32  # [256] where that begins
+    run_at: I32  # [256] the index in run_ranks where those of this byte begin
     trie: DoubleArray  # text -> rank
     ids: I32  # [ranks]
     lengths: I32  # [ranks] bytes
-    strips: U8  # [ranks] STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD; if one is that, then `word_bits`
+    strips: U8  # [ranks] STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD; followed by `word_bits` if a token is ONLY_WORD
     any_strips: int  # whether one of them strips
-    long: LongKeys  # the long tokens once more
+    long: LongKeys  # the long tokens, which are in the trie, too
 
 
 def compile_special(vocab: Vocab, parse_special: bool) -> SpecialTokens:
-    """What is cut out of a text: user-defined tokens always, control and unknown ones with `parse_special`."""
+    """The tokens that are cut out of a text: user-defined ones always, control and unknown ones with
+    `parse_special`."""
     admitted = vocab.special_tokens
     if not parse_special:
         admitted = admitted[vocab.attributes[admitted] & (CONTROL | UNKNOWN) == 0]
@@ -55,7 +56,7 @@ def compile_special(vocab: Vocab, parse_special: bool) -> SpecialTokens:
 
 
 def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
-    """Tables of the tokens `admitted`, int32[ranks], which come in llama.cpp's order."""
+    """Tables of the tokens `admitted`, int32[ranks], which are in llama.cpp's order."""
     texts = [
         vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes() for i in admitted.tolist()
     ]
@@ -100,9 +101,9 @@ def word_bits() -> NDArray[np.uint8]:
 
 
 def _beginnings(texts: list[bytes], seconds: dict[int, set[int]]) -> list[bytes]:
-    """How all tokens begin, by one or two bytes, at most FEW if that suffices for the first bytes: those with the most
-    second bytes are not told apart further. Two letters, of which texts are full, have the third byte after them where
-    it is the same in all tokens."""
+    """The beginnings of all tokens, one to three bytes each. If there are more than MOST_BEGINNINGS of two bytes, the
+    first bytes with the most second bytes are left at one byte. Two letters, which are frequent in texts, are extended
+    by a third byte if it is the same in all tokens."""
     kept = {byte: {ANY} if ANY in then else then for byte, then in seconds.items()}
     for byte in sorted(kept, key=lambda byte: -len(kept[byte])):
         if sum(map(len, kept.values())) <= MOST_BEGINNINGS:

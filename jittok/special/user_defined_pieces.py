@@ -1,7 +1,7 @@
-"""User-defined pieces of a sentencepiece model cut out of documents: at each place the longest, from left to right.
+"""User-defined pieces of a sentencepiece model, cut out of documents: the longest at each offset, from left to right.
 
-sentencepiece puts a space before a text, never after such a piece. So only the first fragment is prefixed, and
-that space is alone where a text begins with such a piece. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
+sentencepiece writes a space before a text, but not after such a piece. So only the first fragment is prefixed; if a
+text begins with such a piece, the space is a fragment of its own. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ def cut_user_defined(
     pieces: SpecialTokens, alone: I32, work: PartitionWork, data: U8, starts: I64, stops: I64, first: int, last: int,
     before: I32, after: I32, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64, report: OutI64,
 ) -> int:  # fmt: skip
-    """The fragments of documents first .. last - 1, as `leftmost.cut_leftmost` gives them.
+    """The fragments of documents first .. last - 1, in the form of `leftmost.cut_leftmost`.
 
-    pieces: the user-defined ones; alone: int32[] ids of the space that is put before, where it is alone
-    before, after: int32[] ids that are around each document
-    out_starts, out_stops: int64[room], out_tokens: int32[room] the fragments, as `jittok.fragments` says
+    pieces: the user-defined ones; alone: int32[] ids of the space before a text, for a text that begins with a piece
+    before, after: int32[] ids around each document
+    out_starts, out_stops: int64[capacity], out_tokens: int32[capacity] the fragments, see `jittok.fragments`
     ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
 
-    Returns the number of fragments, OUT_OF_ROOM with more room in report[NEED], or OUT_OF_WORK with the bytes of a text
-    for `make_work` there.
+    Returns the number of fragments, OUT_OF_CAPACITY with a larger capacity in report[NEED], or OUT_OF_WORK with the
+    bytes of a text for `make_work` there.
     """
     w = open_search(pieces, work, data, False)
     out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
@@ -76,7 +76,7 @@ def cut_user_defined(
 
 
 def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
-    """text -> id of the user-defined pieces of a sentencepiece model of BPE; those of Unigram are its kernel's."""
+    """text -> id of the user-defined pieces of a sentencepiece BPE model; Unigram's kernel handles its own."""
     model = pipeline.model
     if not isinstance(model, Pieces) or model.kind != BPE:
         return {}
@@ -85,8 +85,8 @@ def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
 
 
 def user_defined_normalized(pipeline: Pipeline) -> dict[bytes, int]:
-    """The same as they are in normalized text, where all spaces are U+2581, written as a space here. A piece that
-    holds a space itself is in no such text."""
+    """The same as they are in normalized text, where all spaces are U+2581, written as a space here. A piece with a
+    real space cannot occur in such a text."""
     found = user_defined(pipeline)
     mark, space = SPACE_MARK_BYTES, bytes([SPACE_BYTE])
     return {text.replace(mark, space): token for text, token in found.items() if space not in text}
