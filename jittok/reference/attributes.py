@@ -1,7 +1,7 @@
-"""What loading does to tokens that have one of some texts: attributes, special ids, end of generation, strips.
+"""How loading treats tokens with certain texts: attributes, special ids, end of generation, strips.
 
-The second witness of `jittok.vocab.attributes`, with texts and numbers of its own: nothing here is imported from there.
-`loaded` takes what a file says and goes through llama.cpp's steps one by one, over all tokens each time.
+An independent implementation of `jittok.vocab.attributes`, with its own texts and numbers: nothing is imported from
+there. `loaded` takes a file's content and runs llama.cpp's steps one by one, each over all tokens.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ DEFAULTS = {
     "t5": {"eos_id": 1, "unk_id": 2, "pad_id": 0},
     "plamo2": {"bos_id": 1, "eos_id": 2, "unk_id": 0, "pad_id": 3},
 }
-"""Special ids of a model whose file names none."""
+"""Default special ids of a model."""
 KEYS = """
     bos eos eot eom unknown:unk seperator:sep padding:pad mask fim_pre:fim_prefix fim_suf:fim_suffix fim_mid:fim_middle
     fim_pad fim_rep fim_sep prefix:fim_prefix suffix:fim_suffix middle:fim_middle
 """
-"""tokenizer.ggml.<key>_token_id and the id it sets, where they are not called the same; the last one counts."""
+"""tokenizer.ggml.<key>_token_id and the id it sets, if their names differ; the last one counts."""
 
 SEED, FACTOR, WORD = 0xC70F6907, 0xC6A4A7935BD1E995, (1 << 64) - 1
 SIZES = (
@@ -73,7 +73,7 @@ SIZES = (
 
 
 class Loaded(NamedTuple):
-    """What llama.cpp holds after loading."""
+    """The state of llama.cpp after loading."""
 
     ids: dict[str, int]  # -1: none
     attributes: list[int]
@@ -92,8 +92,8 @@ def loaded(
 ) -> Loaded:
     """Ids, attributes and end of generation of a vocabulary.
 
-    keys: "bos_token_id" and the like, as far as the file has them. KeyError: what llama.cpp refuses, phi-3 without its
-    texts.
+    keys: "bos_token_id" and the like, as far as the file has them. KeyError: phi-3 without its texts, which llama.cpp
+    refuses.
     """
     bits = [NORMAL] * len(tokens) if types is None else [BIT_OF_TYPE.get(kind, 0) for kind in types]
     ids = _ids_of_keys(model, len(tokens), keys)
@@ -136,7 +136,7 @@ def loaded(
 
 
 def _ids_of_keys(model: str, count: int, keys: Mapping[str, int]) -> dict[str, int]:
-    """Every id: what a key names if that is a token, else the model's default if that is one, else -1."""
+    """Every special id: the key's if that is a token, else the model's default if that is a token, else -1."""
     pairs = [(key, f"{field or key}_id") for key, _, field in (pair.partition(":") for pair in KEYS.split())]
     ids = {field: DEFAULTS.get(model, {}).get(field, -1) for _, field in pairs}
     ids = {field: token if token < count else -1 for field, token in ids.items()}
@@ -147,7 +147,7 @@ def _ids_of_keys(model: str, count: int, keys: Mapping[str, int]) -> dict[str, i
 
 
 def _strips(token_of: Mapping[bytes, int], bits: list[int], pre: str, name: str, architecture: str) -> None:
-    """Only the first of three rules that fits."""
+    """Apply the first of three rules that fits."""
     if any(part in pre for part in MASK_STRIPS_OF_PRE) or any(
         part in architecture for part in MASK_STRIPS_OF_ARCHITECTURE
     ):
@@ -164,9 +164,10 @@ def _strips(token_of: Mapping[bytes, int], bits: list[int], pre: str, name: str,
 
 
 def map_order(texts: Sequence[bytes]) -> Iterator[bytes]:
-    """The texts in the order of libstdc++'s std::unordered_map<std::string, ...> that they were inserted to in turn.
+    """The texts in the iteration order of libstdc++'s std::unordered_map<std::string, ...>, inserted in the given
+    order.
 
-    One linked list holds all nodes. A bucket knows the node before its first one (None: the list's head).
+    One linked list holds all nodes. A bucket points to the node before its first one (None: the list's head).
     """
     after: dict[bytes | None, bytes | None] = {None: None}
     front: dict[int, bytes | None] = {}

@@ -1,4 +1,4 @@
-"""BPE ("gpt2", "gemma4") on one word: merges of neighbors by rank, then single bytes for what is no token."""
+"""BPE ("gpt2", "gemma4") on one pre-token: merges adjacent symbols by rank, then single bytes for other symbols."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jittok.vocab.as_pipeline import model_of
 def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
     """Tokens of one word. A byte without a token disappears.
 
-    EncodingFailed: a space inside a word that is not written in the alphabet of bytes.
+    EncodingFailed: a space inside a word that is not byte-level.
     Source: llama.cpp, `llm_tokenizer_bpe_session`.
     """
     text = bytes(word.text)
@@ -34,7 +34,7 @@ def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
 
 
 def is_whole(vocab: Vocab, word: bytes) -> bool:
-    """Whether a word is taken as the token that it is, without merging."""
+    """Whether a word is a token that is used directly, without merging."""
     model = model_of(vocab, PairMerges)
     return word in vocab.ids and (model.whole_words or (model.whole_lines and not word.strip(b"\n")))
 
@@ -50,12 +50,12 @@ def checked(word: Mapped) -> bytes:
 
 
 def merge(vocab: Vocab, word: bytes, observe: Observe | None = None) -> Symbols:
-    """The symbols when no merge applies any more: lowest rank first, then the leftmost."""
+    """Merge until no merge applies: lowest rank first, then the leftmost."""
     ranks = vocab.merges
     return merge_pairs(word, lambda left, right: ranks.get((left, right)), observe)
 
 
 def byte_token(vocab: Vocab, byte: int) -> int | None:
-    """The token of one byte of a symbol that is none: just the byte, or `<0xHH>` without the alphabet of bytes."""
+    """The token of one byte of a symbol without a token: the byte itself, or `<0xHH>` if words are not byte-level."""
     alone = model_of(vocab, PairMerges).byte_alphabet
     return vocab.ids.get(bytes([byte]) if alone else b"<0x%02X>" % byte)

@@ -1,4 +1,4 @@
-"""Ids back to bytes: what each token prints, and the cleaning of spaces."""
+"""Ids back to bytes: the piece of each token, and the cleaning of spaces."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def detokenize(
     unparse_special: bool = False,
     clean: bool = True,
 ) -> bytes:
-    """The bytes that ids print. InvalidToken: an id outside the vocabulary.
+    """The text of ids. InvalidToken: an id outside the vocabulary.
 
-    remove_special: drop one BOS and one EOS, where the vocabulary adds them; unparse_special: special tokens print
-    their text; clean: spaces go where the vocabulary cleans, False keeps them as the tokens have them. Source:
-    llama.cpp, `llama_vocab::impl::detokenize`, with `clean`.
+    remove_special: drop one BOS and one EOS, if the vocabulary adds them; unparse_special: special tokens print
+    their text; clean: remove spaces if the vocabulary cleans; False keeps all. Source: llama.cpp,
+    `llama_vocab::impl::detokenize`, with `clean`.
     """
     if vocab.type == "none":
         return b""
@@ -48,7 +48,7 @@ def detokenize(
 
 
 def token_to_piece(vocab: Vocab, token: int, *, lstrip: int = 0, special: bool = False) -> bytes:
-    """What one token prints, less up to `lstrip` spaces before. InvalidToken: an id outside the vocabulary.
+    """The piece of one token, without up to `lstrip` leading spaces. InvalidToken: an id outside the vocabulary.
 
     special: control and unknown tokens print their text. Source: llama.cpp, `llama_vocab::impl::token_to_piece`.
     """
@@ -63,7 +63,7 @@ def token_to_piece(vocab: Vocab, token: int, *, lstrip: int = 0, special: bool =
 
 
 def full_piece(vocab: Vocab, token: int) -> bytes:
-    """The piece, special or not; llama.cpp makes all of them while it loads."""
+    """The piece, special or not; llama.cpp computes all pieces while loading."""
     text, attribute = vocab.tokens[token], piece_attributes(vocab)[token]
     if vocab.type == "rwkv":
         return unescape(text)
@@ -82,7 +82,7 @@ def full_piece(vocab: Vocab, token: int) -> bytes:
 
 
 def decode_bytes(text: bytes, shortest: bool = True) -> bytes:
-    """The bytes that a token of byte-level BPE is written for; a character that stands for none gives a long marker."""
+    """The bytes of a byte-level token; a character outside the byte alphabet gives a long marker."""
     out = bytearray()
     for c in code_points(text, shortest):
         if c in BYTE_OF_CHARACTER:
@@ -93,13 +93,13 @@ def decode_bytes(text: bytes, shortest: bool = True) -> bytes:
 
 
 def strtol16(text: bytes) -> int:
-    """C's strtol(text, 16): blanks, a sign and 0x may be before, what is no digit ends it."""
+    """C's strtol(text, 16): white space, a sign and 0x may precede; the first other character ends it."""
     sign, digits = _STRTOL.match(text).groups()  # type: ignore[union-attr]  # it matches the empty text too
     return (-1 if sign == b"-" else 1) * int(digits or b"0", 16)
 
 
 def clean_spaces(text: bytearray) -> bytes:
-    """Three passes, each over what the one before has left; byte 0 always stays.
+    """Three passes, each over the result of the one before; byte 0 is always kept.
 
     Literally llama.cpp's: a pass reads ahead of where it writes, in one buffer.
     """
@@ -109,7 +109,7 @@ def clean_spaces(text: bytearray) -> bytes:
 
 
 def _drop_before_punctuation(text: bytearray, size: int) -> int:
-    """A space before ? ! . or , goes."""
+    """Remove a space before ? ! . or ,"""
     out = min(1, size)
     for i in range(1, size):
         byte = text[i]
@@ -121,7 +121,7 @@ def _drop_before_punctuation(text: bytearray, size: int) -> int:
 
 
 def _drop_around_quotes(text: bytearray, size: int) -> int:
-    """An apostrophe between two spaces loses both; the second one is then no space for the next apostrophe."""
+    """Remove the spaces around an apostrophe between two; the second one does not count for the next apostrophe."""
     out, i = min(1, size), 1
     while i < size:
         byte = text[i]
@@ -136,7 +136,7 @@ def _drop_around_quotes(text: bytearray, size: int) -> int:
 
 
 def _drop_before_contractions(text: bytearray, size: int) -> int:
-    """A space before 's 'm 're or 've goes."""
+    """Remove a space before 's 'm 're or 've."""
     out = min(1, size)
     for i in range(1, size):
         byte = text[i]

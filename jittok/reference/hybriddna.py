@@ -1,4 +1,4 @@
-"""BPE with stretches of DNA ("hybriddna"): between <dna> and </dna> each six letters are a token."""
+"""BPE with DNA sequences ("hybriddna"): between <dna> and </dna> each six letters are a token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BEGIN, END = b"<dna>", b"</dna>"
 
 
 def stretches(vocab: Vocab, step: Kmers, fragment: Mapped) -> Iterator[Mapped | Token]:
-    """The tokens of the marks and of what is between them, and the text around.
+    """The tokens of the marks and of the DNA between them, and the text around.
 
     Source: llama.cpp, `llm_tokenizer_hybriddna_session`.
     """

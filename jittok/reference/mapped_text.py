@@ -1,6 +1,6 @@
-"""Bytes that remember which stretch of the document each of them stands for.
+"""Bytes with the span of the document that each of them comes from.
 
-Normalizing is then one thing whether ids are wanted, spans of tokens, or the place where a text cannot be encoded.
+Normalizing is then the same for ids, for spans of tokens, and for the offset where a text cannot be encoded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Token(NamedTuple):
 
 
 class Mapped:
-    """`text`, whose byte k stands for document[starts[k]:stops[k]]; starts and stops never fall."""
+    """`text`, whose byte k comes from document[starts[k]:stops[k]]; starts and stops are ascending."""
 
     def __init__(self) -> None:
         self.text = bytearray()
@@ -25,13 +25,13 @@ class Mapped:
         self.stops: list[int] = []
 
     def add(self, out: bytes, start: int, stop: int) -> None:
-        """Append bytes that stand together for document[start:stop]."""
+        """Append bytes that together come from document[start:stop]."""
         self.text += out
         self.starts += [start] * len(out)
         self.stops += [stop] * len(out)
 
     def put(self, out: bytes, source: Mapped, i: int, j: int) -> None:
-        """Append what source[i:j] has become: byte for byte if nothing has changed, else as one unit."""
+        """Append the replacement of source[i:j]: byte for byte if nothing has changed, else as one unit."""
         if out == source.text[i:j]:
             self.text += out
             self.starts += source.starts[i:j]
@@ -40,7 +40,7 @@ class Mapped:
             self.add(out, *source.span(i, j))
 
     def span(self, i: int, j: int) -> tuple[int, int]:
-        """The stretch of the document that bytes i .. j - 1 stand for; j > i."""
+        """The span of bytes i .. j - 1 in the document; j > i."""
         return min(self.starts[i:j]), max(self.stops[i:j])
 
     def part(self, i: int, j: int) -> Mapped:
@@ -55,7 +55,7 @@ class Mapped:
 
 
 def mapped(document: bytes, start: int, stop: int) -> Mapped:
-    """document[start:stop], each byte standing for itself."""
+    """document[start:stop], unchanged."""
     source = Mapped()
     source.text += document[start:stop]
     source.starts += range(start, stop)

@@ -1,8 +1,8 @@
-"""Merging neighbors by priority, which SPM and BPE share: a linked list of symbols and a queue of pairs.
+"""Merging adjacent symbols by priority, shared by SPM and BPE: a linked list of symbols and a queue of pairs.
 
-An entry of the queue goes stale when one of its sides is merged into another pair first; that is found out when it is
-popped. The left side keeps its start and the right side its place while both live, so "unchanged" is "as long as
-before".
+An entry of the queue becomes stale when one of its sides is merged into another pair first; this is detected when it
+is popped. While both sides exist, the left one keeps its start and the right one its position, so the pair is unchanged
+if and only if its length is.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from jittok.unicode.tables import sequence_length
 
 
 class Pair(NamedTuple):
-    """An entry of the queue, which gives the lowest `priority` first and of equals the leftmost."""
+    """An entry of the queue. The lowest `priority` is popped first, the leftmost of equals."""
 
     priority: float  # BPE: the rank; SPM: minus the score
     left: int
     right: int
-    text: bytes  # of both when the pair was offered
+    text: bytes  # of both sides when the pair was offered
 
 
 class Symbols:
-    """The characters of a text (as their first bytes say) as llama.cpp's list: symbol i is text[start[i]:][:n[i]]."""
+    """The characters of a text (by their first bytes) as llama.cpp's list: symbol i is text[start[i]:][:n[i]]."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
@@ -44,7 +44,7 @@ class Symbols:
         return self.text[self.start[i] : self.start[i] + self.n[i]]
 
     def merge(self, left: int, right: int) -> None:
-        """Give the bytes of `right` to `left`. The links of `right` stay as they are: no one reads them."""
+        """Give the bytes of `right` to `left`. The links of `right` do not change: they are not read again."""
         self.n[left] += self.n[right]
         self.n[right] = 0
         self.next[left] = self.next[right]
@@ -52,7 +52,7 @@ class Symbols:
             self.prev[self.next[right]] = left
 
     def pieces(self) -> list[bytes]:
-        """The texts of the symbols that are left, in order."""
+        """The texts of the remaining symbols, in order."""
         found, at = [], 0 if self.n else -1
         while at >= 0:
             found.append(self.piece(at))
@@ -61,15 +61,15 @@ class Symbols:
 
 
 OFFERED, STALE, MERGED = "offered", "stale", "merged"
-"""What has just happened to a pair."""
+"""Events of a pair."""
 Observe = Callable[[str, Pair, Symbols], None]
-"""Called with OFFERED, STALE or MERGED, the pair, and the symbols as they are now (they go on changing)."""
+"""Called with OFFERED, STALE or MERGED, the pair, and the current symbols (later steps change them)."""
 
 
 def merge_pairs(
     text: bytes, priority: Callable[[bytes, bytes], float | None], observe: Observe | None = None
 ) -> Symbols:
-    """The symbols when no neighbors can be merged any more.
+    """Merge until no adjacent symbols can be merged; returns the symbols.
 
     priority(left, right): None if the two are never merged. Source: llama.cpp, `llm_tokenizer_spm_session::tokenize`,
     `llm_tokenizer_bpe_session::tokenize`.

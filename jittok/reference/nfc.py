@@ -1,4 +1,4 @@
-"""NFC of Unicode 16.0, step by step: decompose, put marks in order, compose."""
+"""NFC of Unicode 16.0, step by step: decompose, sort marks, compose."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from jittok.unicode.nfc import begins_anew, combining_class, composition, decomp
 from jittok.unicode.tables import decode, utf8
 
 Point = tuple[int, int, int]
-"""A code point, and where it begins and ends."""
+"""A code point, its start and its end."""
 
 
 def nfc(source: Mapped) -> Mapped:
-    """The text in NFC; a byte that belongs to no sequence is U+FFFD. A stretch that changes is one unit.
+    """The text in NFC; a byte of invalid UTF-8 becomes U+FFFD. A segment that changes is one unit.
 
-    Source: llama.cpp, `unicode_normalize_nfc`; the stretches are ours.
+    Source: llama.cpp, `unicode_normalize_nfc`; the segments are ours.
     """
     out = Mapped()
     for stretch in stretches(source):
@@ -23,7 +23,7 @@ def nfc(source: Mapped) -> Mapped:
 
 
 def stretches(source: Mapped) -> list[list[Point]]:
-    """The code points of a text, cut where what is before and after cannot change each other."""
+    """The code points of a text, in segments that cannot change each other."""
     found: list[list[Point]] = []
     for point in decode(source.text):
         if not found or begins_anew(point[0]):
@@ -33,7 +33,7 @@ def stretches(source: Mapped) -> list[list[Point]]:
 
 
 def ordered(points: list[int]) -> list[int]:
-    """Marks that follow each other by their classes; those of one class stay as they are."""
+    """Sort each run of marks by combining class; stable."""
     out: list[int] = []
     run: list[int] = []
     for c in points:
@@ -47,9 +47,9 @@ def ordered(points: list[int]) -> list[int]:
 
 
 def composed(points: list[int]) -> list[int]:
-    """Each mark, and each second half of a pair, with the last starter if nothing between them blocks it."""
+    """Compose each mark, and each second half of a pair, with the last starter if nothing between them blocks it."""
     out: list[int] = []
-    starter, last = -1, -1  # place of the last starter; class of what was left after it, -1 for nothing
+    starter, last = -1, -1  # index of the last starter; class of the last code point after it, -1 if there is none
     for c in points:
         own = combining_class(c)
         if starter >= 0 and (last == -1 or last < own):

@@ -1,6 +1,6 @@
-"""PLaMo-2 and 3: the cheapest way to cut a text, found from its end over a table of suffixes of tokens.
+"""PLaMo-2 and 3: the cheapest segmentation of a text, found from its end with a table of suffixes of tokens.
 
-PLaMo-3 searches segment by segment: the text is cut around control sequences and runs of one character first.
+PLaMo-3 searches segment by segment: the text is first split around control sequences and runs of one character.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ RUN, LONGEST_BODY = 4, 64
 OPENED, CLOSED = [*b"<|plamo:"], [*b"|>"]
 """What a control sequence begins and ends with; between stand up to LONGEST_BODY code points, none of them a blank."""
 Point = tuple[int, int, int]
-"""A code point, and where it begins and ends."""
+"""A code point, its start and its end."""
 Observe = Callable[[int, int, int, int, int, bool], None]
-"""Called with place, code points, id, score and cost of each piece compared, and whether it was the cheapest so far."""
+"""Called with offset, code points, id, score and cost of each piece compared, and whether it was the cheapest so
+far."""
 _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
 
 
@@ -60,7 +61,7 @@ def tokens(vocab: Vocab, segment: Mapped) -> Iterator[Token]:
 
 
 def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
-    """The stretches of code points that are searched one by one, each with where it is. None is empty.
+    """The segments of code points that are searched one by one, with their positions. None is empty.
 
     PLaMo-2 drops a byte order mark before.
     """
@@ -86,7 +87,8 @@ def segments(vocab: Vocab, fragment: Mapped) -> list[list[Point]]:
 
 
 def _around_controls(points: list[int]) -> Iterator[int]:
-    """The places around <|plamo:body|>; the body is as long as it can be, and there is none if |> is not after it."""
+    """The offsets around each <|plamo:body|>; the body is as long as possible, and there is no match without |> after
+    it."""
     i = 0
     while i < len(points):
         if points[i : i + len(OPENED)] == OPENED:
@@ -106,7 +108,7 @@ def _in_body(c: int) -> bool:
 
 
 def _around_runs(points: list[int], cuts: set[int]) -> set[int]:
-    """The places around runs of one code point that are long enough and have no cut inside."""
+    """The offsets around runs of one code point that are long enough and have no cut inside."""
     found, i = set(), 0
     while i < len(points):
         j = i
@@ -137,9 +139,9 @@ def searched(known: SuffixTable, fragment: Mapped, text: list[Point]) -> Iterato
 def best_pieces(
     known: SuffixTable, text: list[int], positions: list[int], observe: Observe | None = None
 ) -> list[tuple[int, int]]:
-    """(code points, id) of the pieces of the cheapest way, id -1 for an unknown character.
+    """(code points, id) of the pieces of the cheapest segmentation, id -1 for an unknown character.
 
-    places: int[n] where each code point begins, for EncodingFailed
+    positions: int[n] where each code point begins, for EncodingFailed
     """
     rows = known.rows
     cost, path = [*[NO_PATH] * len(text), 0], [(0, 0)] * len(text)

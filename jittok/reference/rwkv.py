@@ -1,4 +1,4 @@
-"""RWKV: the longest token at each place, over tokens whose escapes are resolved."""
+"""RWKV: the longest token at each offset, over tokens whose escapes are resolved."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jittok.vocab.as_pipeline import model_of
 
 ESCAPES = {ord("t"): 9, ord("n"): 10, ord("r"): 13}
 Observe = Callable[[int, int, int | None], None]
-"""Called with start, stop and the token of each stretch that some token begins with."""
+"""Called with start, stop and token of each text that is a prefix of some token."""
 
 
 def tokens(vocab: Vocab, fragment: Mapped, observe: Observe | None = None) -> Iterator[Token]:
     """Tokens of the text between two special tokens.
 
-    A byte that no token begins with gives the unknown one, which may be -1.
+    A byte that no token begins with becomes the unknown token, which may be -1.
     EncodingFailed: a token begins with the byte, but none fits, and llama.cpp never returns.
     Source: llama.cpp, `llm_tokenizer_rwkv_session`.
     """
@@ -52,9 +52,9 @@ def tables(vocab: Vocab) -> tuple[dict[bytes, int], frozenset[bytes]]:
 
 
 def unescape(text: bytes) -> bytes:
-    """The bytes that a token stands for: \\t \\n \\r \\xHH, any other byte after a backslash as it is.
+    """The unescaped bytes of a token: \\t \\n \\r \\xHH; any other byte after a backslash is itself.
 
-    Nothing is checked: digits of \\x may be any bytes, an escape that is cut short gives nothing.
+    Nothing is checked: digits of \\x may be any bytes, a truncated escape is dropped.
     Source: llama.cpp, `llama_unescape_rwkv_token`.
     """
     out, at = bytearray(), 0

@@ -1,4 +1,4 @@
-"""Cutting a text around special tokens: one token after the other, each over the whole text."""
+"""Splits a text at special tokens: one token after the other, each over the whole text."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Fragment(NamedTuple):
 
 
 Observe = Callable[[int, list[Fragment]], None]
-"""Called with each special token that was searched for, and the fragments then."""
+"""Called with each special token that was searched for, and the fragments after it."""
 
 
 def partition(vocab: Vocab, text: bytes, parse_special: bool, observe: Observe | None = None) -> list[Fragment]:
-    """The fragments of a text in order; no text is empty. Blanks that a token strips belong to none.
+    """The fragments of a text in order; none is empty. White space that a token strips belongs to no fragment.
 
     parse_special: search for control and unknown tokens too. Source: llama.cpp, `tokenizer_st_partition`.
     """
@@ -39,7 +39,7 @@ def partition(vocab: Vocab, text: bytes, parse_special: bool, observe: Observe |
 
 
 def cut(vocab: Vocab, text: bytes, fragment: Fragment, token: int) -> list[Fragment]:
-    """One fragment cut around all occurrences of a special token, from the left."""
+    """Split one fragment at all occurrences of a special token, from the left."""
     if fragment.token is not None:
         return [fragment]
     attribute, raw = attributes(vocab)[token], vocab.tokens[token]

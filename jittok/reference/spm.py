@@ -1,4 +1,4 @@
-"""SPM ("llama"): merges of neighbors by the score of what they make, then single bytes for what is no token."""
+"""SPM ("llama"): merges adjacent symbols by the score of the resulting token, then single bytes for other symbols."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jittok.vocab import Vocab
 
 
 def tokens(vocab: Vocab, text: Mapped) -> Iterator[Token]:
-    """Tokens of a text in which U+2581 stands for spaces. EncodingFailed: a byte without a token.
+    """Tokens of a text in which U+2581 replaces spaces. EncodingFailed: a byte without a token.
 
     Source: llama.cpp, `llm_tokenizer_spm_session`.
     """
@@ -27,7 +27,7 @@ def tokens(vocab: Vocab, text: Mapped) -> Iterator[Token]:
 
 
 def merge(vocab: Vocab, text: bytes, observe: Observe | None = None) -> Symbols:
-    """The symbols when no two neighbors make a token any more: highest score first, then the leftmost."""
+    """Merge until no two adjacent symbols make a token: highest score first, then the leftmost."""
     ids, score = vocab.ids, scores(vocab)
 
     def priority(left: bytes, right: bytes) -> float | None:
@@ -38,14 +38,14 @@ def merge(vocab: Vocab, text: bytes, observe: Observe | None = None) -> Symbols:
 
 
 def resegment(vocab: Vocab, symbol: bytes) -> list[tuple[int | None, int]]:
-    """(id, bytes) of a symbol: its token, else those of its bytes, None where there is none.
+    """(id, bytes) of a symbol: its token, else those of its bytes, None for a byte without a token.
 
-    llama.cpp also asks how the symbol was merged, without effect: what was merged is a token.
+    llama.cpp also looks up how the symbol was merged, without effect: every merged symbol is a token.
     """
     token = vocab.ids.get(symbol)
     return [(token, len(symbol))] if token is not None else [(byte_token(vocab, byte), 1) for byte in symbol]
 
 
 def byte_token(vocab: Vocab, byte: int) -> int | None:
-    """The token `<0xHH>`, else the one that is just this byte. Source: llama.cpp, `byte_to_token`."""
+    """The token `<0xHH>`, else the token of this single byte. Source: llama.cpp, `byte_to_token`."""
     return vocab.ids.get(b"<0x%02X>" % byte, vocab.ids.get(bytes([byte])) if byte else None)

@@ -1,7 +1,7 @@
-"""The steps of a GGUF vocabulary, run literally: the text between two special tokens becomes the words of its model.
+"""The steps of a GGUF vocabulary, run literally: the text between two special tokens becomes pre-tokens for its model.
 
-`jittok.vocab.as_pipeline` says which steps a vocabulary has. Each normalizer and each splitter gets every part that the
-step before has made, and gives parts or tokens. Bytes need not be UTF-8, so this is next to `reference.pipeline`,
+`jittok.vocab.as_pipeline` defines which steps a vocabulary has. Each normalizer and splitter takes every part that the
+step before has made, and yields parts or tokens. Bytes need not be UTF-8, so this is next to `reference.pipeline`,
 which runs the steps of other libraries over characters.
 """
 
@@ -25,16 +25,16 @@ Step = Callable[[Vocab, Any, Mapped], Iterator[Part]]
 
 
 def words(vocab: Vocab, fragment: Mapped, after_special: bool = True) -> list[Part]:
-    """What the model of a vocabulary is given for one fragment, and tokens that a splitter has found alone.
+    """The pre-tokens of one fragment for the model, and tokens that a splitter has found itself.
 
     after_special: it is at the start or after a special token.
-    EncodingFailed: a code point above U+10FFFF, a spoiled character map.
+    EncodingFailed: a code point above U+10FFFF, a corrupt character map.
     """
     return [word for text in written(vocab, fragment, after_special) for word in cut_words(vocab, text)]
 
 
 def written(vocab: Vocab, fragment: Mapped, after_special: bool = True) -> list[Part]:
-    """The same before any pattern cuts it."""
+    """The same before any pattern splits it."""
     parts: list[Part] = [fragment]
     for step in _steps(vocab)[: _first_pattern(vocab)]:
         if not isinstance(step, steps.PrependBehindSpecial) or after_special:
@@ -83,7 +83,7 @@ def _replace(_: Vocab, step: steps.Replace, part: Mapped) -> Iterator[Part]:
 
 
 def _begin_lines(_: Vocab, step: steps.BeginLines, part: Mapped) -> Iterator[Part]:
-    """What is put before a run of bytes that are no newlines stands for no text."""
+    """The prefix of a run of bytes other than newlines has an empty span."""
     mark = step.text.encode()
     out, begins = Mapped(), True
     for k, byte in enumerate(part.text):
@@ -119,7 +119,7 @@ def _squeeze(vocab: Vocab, _: steps.SqueezeLlama, part: Mapped) -> Iterator[Part
 
 
 def _cut(_: Vocab, step: steps.Cut, part: Mapped) -> Iterator[Part]:
-    """Matches, and what is between them. A match may be empty. Source: llama.cpp, `unicode_regex_split`."""
+    """Matches, and the gaps between them. A match may be empty. Source: llama.cpp, `unicode_regex_split`."""
     points = code_points(bytes(part.text), shortest=False)
     positions = [0]
     for c in points:

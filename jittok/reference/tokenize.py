@@ -1,4 +1,4 @@
-"""The entries of the reference: a text to its ids and spans, ids to bytes, whatever the vocabulary's type."""
+"""The entry points of the reference, for every vocabulary type: text to ids and spans, ids to bytes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MODELS: dict[type, Callable[[Vocab, Mapped], Iterator[Token]]] = {
     models.Suffixes: plamo2.tokens,
     models.Hashed: fake_model.tokens,
 }
-"""What becomes of one word, by the model of the vocabulary's Pipeline."""
+"""The encoder of one pre-token, by the model of the vocabulary's Pipeline."""
 
 
 def tokenize(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
-    """The ids of a text. Raises EncodingFailed where llama.cpp dies, UnsupportedVocab for type "none".
+    """The ids of a text. Raises EncodingFailed where llama.cpp crashes, UnsupportedVocab for type "none".
 
-    add_special: put BOS, EOS or SEP around it, as the vocabulary has it; parse_special: search for special tokens in
+    add_special: add BOS, EOS or SEP around it, as the vocabulary requires; parse_special: search for special tokens in
     the text. Source: llama.cpp, `llama_vocab::impl::tokenize`.
     """
     return [token.id for token in tokens(vocab, text, add_special=add_special, parse_special=parse_special)]
@@ -39,7 +39,7 @@ def tokenize(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_spec
 def align(
     vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """(ids, spans): the same ids, and the bytes of the text that each of them stands for."""
+    """(ids, spans): the ids of `tokenize`, and the span of each in the text."""
     found = list(tokens(vocab, text, add_special=add_special, parse_special=parse_special))
     return [token.id for token in found], [(token.start, token.stop) for token in found]
 
@@ -63,7 +63,7 @@ def tokens(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_specia
 
 
 def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Token]:
-    """The tokens of one stretch of text between special tokens: the steps of the vocabulary, then its model."""
+    """The tokens of the text between two special tokens: the steps of the vocabulary, then its model."""
     model = MODELS[type(vocab.pipeline.model)]
     for word in words(vocab, fragment, after_special):
         if isinstance(word, Token):
@@ -75,7 +75,7 @@ def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Tok
 def around(vocab: Vocab) -> tuple[int, int]:
     """The ids before and after a text with `add_special`, NO_TOKEN for none.
 
-    EncodingFailed: the vocabulary does not have the one that it wants to add.
+    EncodingFailed: the vocabulary requires an id that it does not have.
     """
     obeys = vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around
     before = vocab.type == "wpm" or (obeys and vocab.add_bos)
@@ -91,7 +91,7 @@ def around(vocab: Vocab) -> tuple[int, int]:
 def newline_id(vocab: Vocab) -> int:
     """The id of a newline, NO_TOKEN if there is none. Source: llama.cpp, `linefeed_id` in `llama_vocab::impl::load`.
 
-    llama.cpp finds it early while loading: nothing is cut out of the text, special ids are the defaults of the type.
+    llama.cpp finds it early while loading: no special token is searched for, and special ids are the type's defaults.
     """
     if vocab.type == "spm":
         token = spm.byte_token(vocab, ord("\n"))

@@ -1,4 +1,4 @@
-"""Training of byte-level BPE, step by step: words, pairs counted again each time, the best one merged.
+"""Training of byte-level BPE, step by step: count words, then count pairs anew and merge the best, repeatedly.
 
 Source: Hugging Face tokenizers, `BpeTrainer` (counts in Python's integers); words are llama.cpp's.
 """
@@ -26,7 +26,7 @@ class MergeStep(NamedTuple):
 
 
 def count_words(texts: Iterable[bytes], pre: str) -> Counter[str]:
-    """Words, in the alphabet of bytes, with how often each occurs."""
+    """Byte-level words with their counts."""
     kind = pre_type(pre_names()[pre]["pre_type"])
     return Counter(word.decode() for text in texts for word in split(text, kind))
 
@@ -39,7 +39,8 @@ def learn(
     alphabet: str = "bytes",
     longest: int | None = None,
 ) -> tuple[list[str], list[MergeStep]]:
-    """(texts of all ids, merges). longest: symbols of a new pair must add up to less, but for two single ones."""
+    """(texts of all ids, merges). longest: limit of symbols of a merged pair (two single symbols are always
+    allowed)."""
     texts = list(dict.fromkeys(special))
     seen = {chr(c) for c in CHARACTER_OF_BYTE} if alphabet == "bytes" else {c for word in words for c in word}
     texts += sorted(seen - set(texts))

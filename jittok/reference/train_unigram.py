@@ -28,7 +28,8 @@ UNKNOWN = -1
 
 
 def seed_scores(sentences: Sequence[str], valid: Callable[[str], bool], longest: int = 16) -> list[tuple[str, float]]:
-    """Texts of two characters or more that at least two different bytes follow, best first: (text, count * length).
+    """Texts of two characters or more that are followed by at least two different bytes, best first: (text, count *
+    length).
 
     Sentences are one after the other as UTF-8, a NUL after each. Where the last one ends, what ends a sentence goes on
     in more than one way (a text, or nothing): such a text gets the number of sentences it ends on top.
@@ -64,7 +65,7 @@ def seeds(sentences: Sequence[str], valid: Callable[[str], bool], longest: int =
 
 
 def edges_of(word: str, ids: Mapping[str, int], longest: int) -> list[Edge]:
-    """Pieces of a word by where they begin, shorter ones first; an unknown edge after them where no character is."""
+    """Pieces of a word by their start, shorter ones first; then an unknown edge if the character is no piece."""
     found = []
     for begin in range(len(word)):
         ends = [end for end in range(begin + 1, min(begin + longest, len(word)) + 1) if word[begin:end] in ids]
@@ -110,7 +111,7 @@ def best_path(model: Model, word: str) -> tuple[list[int], Any]:
 
 
 def add_expected(model: Model, word: str, count: int, expected: Any) -> Any:
-    """Adds how often each piece is expected in `count` words; the logarithm of the word's likelihood, so often."""
+    """Add the expected counts of each piece in `count` copies of a word; returns its log-likelihood times `count`."""
     edges, size = list(model.lattice(word)), len(word)
     before: list[Any] = [0.0] + [None] * size
     after: list[Any] = [None] * size + [0.0]
@@ -128,7 +129,7 @@ def add_expected(model: Model, word: str, count: int, expected: Any) -> Any:
 
 
 def expectation(model: Model, words: Sequence[tuple[str, int]], slices: int) -> tuple[Any, Any, int]:
-    """(expected counts, the negated log-likelihood a word, pieces of the best segmentations)."""
+    """(expected counts, the negated log-likelihood per word, pieces of the best segmentations)."""
     total, tokens = F(sum(number for _, number in words)), 0
     expected, objective = [0.0] * len(model.pieces), 0.0
     for part in range(slices):
@@ -156,7 +157,7 @@ def digamma(x: float) -> float:
 
 
 def maximization(model: Model, expected: Any) -> Pieces:
-    """Pieces that are expected half a time or more, with new scores."""
+    """Pieces with an expected count of 0.5 or more, with new scores."""
     kept = [(text, number) for (text, _), number in zip(model.pieces, expected, strict=True) if number >= TOO_FEW]
     total = 0.0
     for _, number in kept:
@@ -166,13 +167,13 @@ def maximization(model: Model, expected: Any) -> Pieces:
 
 
 class Agenda:
-    """C++'s `std::priority_queue` as libstdc++ has it: which of equals comes first is told by its heap."""
+    """C++'s `std::priority_queue` as in libstdc++: its heap decides which of equals comes first."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[Any, ...]] = []
 
     def push(self, row: tuple[Any, ...]) -> None:
-        """Up from the last place."""
+        """Sift up from the last position."""
         rows = self.rows
         rows.append(row)
         self._up(len(rows) - 1, row)
@@ -184,7 +185,7 @@ class Agenda:
         rows[at] = row
 
     def pop(self) -> tuple[Any, ...]:
-        """The hole goes down to a leaf by the larger children, then the last row up from there."""
+        """Sift the hole down to a leaf by the larger children, then the last row up from there."""
         rows = self.rows
         top, row = rows[0], rows.pop()
         if rows:
@@ -229,7 +230,7 @@ def two_best(model: Model, word: str) -> list[list[int]]:
 
 
 def prune(model: Model, words: Sequence[tuple[str, int]], goal: int, slices: int) -> Pieces:
-    """Pieces nothing else can stand for, then those whose loss would cost most, until the new size."""
+    """Pieces without an alternative segmentation, then those whose loss would cost most, up to the new size."""
     count = len(model.pieces)
     freq = [0.0] * count
     for part in range(slices):
@@ -260,7 +261,7 @@ def prune(model: Model, words: Sequence[tuple[str, int]], goal: int, slices: int
 
 
 def reachable(model: Model) -> Pieces:
-    """Pieces whose own text is not better cut in two."""
+    """Pieces whose own text has no better segmentation."""
     kept = []
     for k, (text, score) in enumerate(model.pieces):
         rows: list[tuple[str, float]] = list(model.pieces)
@@ -273,7 +274,7 @@ def reachable(model: Model) -> Pieces:
 
 
 def final(model: Model, required: Sequence[str], wanted: int) -> Pieces:
-    """Characters that must be there, then the best pieces; best first."""
+    """Required characters, then the best pieces; best first."""
     scores, chosen, penalty = dict(model.pieces), {}, 0.0
     for c in required:
         chosen[c] = scores[c] if c in scores else F(model.lowest + penalty)
@@ -290,7 +291,7 @@ def train(
     sentences: Sequence[str], size: int, valid: Callable[[str], bool], required: Sequence[str], *,
     slices: int = 16, symbols: int = 3, log: list[Any] | None = None, longest: int = 16,
 ) -> Pieces:  # fmt: skip
-    """The pieces of sentences in which U+2581 stands for a space and U+2585 for characters that are left out.
+    """The pieces of sentences in which U+2581 replaces spaces and U+2585 replaces characters that are left out.
 
     log: gets (step, pieces, objective, tokens) of each maximization.
     """

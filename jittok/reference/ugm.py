@@ -1,4 +1,4 @@
-"""Unigram ("t5"): normalization by the character map, then the path through the lattice with the highest score."""
+"""Unigram ("t5"): normalization by the character map, then the path of the lattice with the highest score."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNKNOWN_PENALTY = 10.0
 
 
 class UgmTables(NamedTuple):
-    """What llama.cpp builds once, from the attributes as the file gives them."""
+    """Tables that llama.cpp builds once, from the attributes of the file."""
 
     tokens: dict[bytes, int]  # that can match
     prefixes: frozenset[bytes]  # of these: the paths of the trie
@@ -34,7 +34,7 @@ class UgmTables(NamedTuple):
 
 
 class LatticeCell(NamedTuple):
-    """The best way to reach a place: its last token, where that starts, the sum of scores."""
+    """The best path to an offset: its last token, where that starts, the sum of scores."""
 
     token: int
     start: int
@@ -42,7 +42,7 @@ class LatticeCell(NamedTuple):
 
 
 class Challenge(NamedTuple):
-    """A way to reach `stop` that was compared with the best one so far."""
+    """A path to `stop` that was compared with the best one so far."""
 
     start: int
     stop: int
@@ -98,7 +98,7 @@ def joined(vocab: Vocab, text: Mapped, path: list[Token]) -> Iterator[Token]:
 
 
 def step(vocab: Vocab, text: bytes | bytearray, at: int) -> tuple[bytes, int]:
-    """(bytes that come out, bytes used) of one step of normalizing. Source: llama.cpp, `normalize_prefix`."""
+    """(bytes of output, bytes of input) of one step of normalizing. Source: llama.cpp, `normalize_prefix`."""
     stop = at
     while stop < len(text) and bytes(text[at : stop + 1]) in tables(vocab).user_prefixes:
         stop += 1
@@ -113,17 +113,17 @@ def step(vocab: Vocab, text: bytes | bytearray, at: int) -> tuple[bytes, int]:
 
 
 def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes, int], None] | None = None) -> Mapped:
-    """What the lattice is built on. EncodingFailed: a spoiled character map. Source: llama.cpp, `normalize`.
+    """The input of the lattice. EncodingFailed: a corrupt character map. Source: llama.cpp, `normalize`.
 
-    observe: called after each step with its place, the bytes used, what came out, and the bytes of the result so far.
-    With `squeeze` a space stands for all the spaces since the last word, and before the first word for
-    none if there were none.
+    observe: called after each step with its offset, the bytes used, the output, and the bytes of the result so far.
+    With `squeeze` the span of a space is that of all the spaces since the last word; before the first word it may be
+    empty.
     """
     how = step_of(vocab, SqueezeLlama)
     space = SPACE_MARK_BYTES if how.escape else b" "
     prepend, merge = how.prefix and not how.suffix, how.squeeze
     out, prepended, inside, at = Mapped(), False, False, 0
-    skipped = None  # the stretch of the spaces that were left out since the last word
+    skipped = None  # the span of the spaces that were left out since the last word
     while at < len(fragment.text):
         try:
             piece, used = step(vocab, fragment.text, at)
@@ -155,7 +155,7 @@ def normalize(vocab: Vocab, fragment: Mapped, observe: Callable[[int, int, bytes
 
 
 def lattice(vocab: Vocab, text: bytes, observe: Callable[[Challenge], None] | None = None) -> list[LatticeCell]:
-    """The best cell of each place of a normalized text. Sums are doubles; only a higher one wins."""
+    """The best cell of each offset of a normalized text. Sums are doubles; only a higher one wins."""
     known, attribute, score_of = tables(vocab), attributes(vocab), scores(vocab)
     unknown = model_of(vocab, Lattice).unknown
     cells = [LatticeCell(unknown, 0, 0.0), *[LatticeCell(unknown, 0, LOWEST)] * len(text)]

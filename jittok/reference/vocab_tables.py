@@ -1,4 +1,4 @@
-"""What a reference computes once for a vocabulary and forgets together with it."""
+"""Tables that a reference computes once per vocabulary, cached while the vocabulary exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def per_vocab(compute: Callable[[Vocab], T]) -> Callable[[Vocab], T]:
-    """Decorator: remember the value for each vocabulary while that lives (the value must not hold the vocabulary)."""
+    """Decorator: cache the value per vocabulary while that exists (the value must not reference the vocabulary)."""
     known: WeakKeyDictionary[Vocab, T] = WeakKeyDictionary()
 
     @wraps(compute)
@@ -45,7 +45,7 @@ def attributes(vocab: Vocab) -> list[int]:
 
 @per_vocab
 def file_attributes(vocab: Vocab) -> list[int]:
-    """The attributes as the file gives them."""
+    """The attributes as in the file."""
     return _integers(vocab.file_attributes)
 
 

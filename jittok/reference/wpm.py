@@ -1,4 +1,4 @@
-"""WordPiece ("bert"): BERT's normalization, then the longest token at each place of a word."""
+"""WordPiece ("bert"): BERT's normalization, then the longest token at each offset of a word."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ IDEOGRAPHS = (
 """Each of these is a word of its own. Source: llama.cpp, `is_chinese_char`."""
 
 Observe = Callable[[int, int, int | None], None]
-"""Called with start, stop and the token of each stretch of a word that was looked up."""
+"""Called with start, stop and token of each part of a word that was looked up."""
 
 
 def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:
@@ -79,7 +79,7 @@ def words(vocab: Vocab, fragment: Mapped) -> list[Mapped]:
 
 
 def is_dropped(vocab: Vocab, c: int) -> bool:
-    """Whether a code point that is no white space leaves no trace: its neighbors then touch."""
+    """Whether a code point other than white space is removed: its neighbors then become adjacent."""
     gone = CONTROL | MARK if step_of(vocab, BertWords).strip_accents else CONTROL
     return c in (0, REPLACEMENT) or bool(flags(c) & gone)
 
@@ -94,7 +94,7 @@ def is_alone(c: int) -> bool:
 
 
 def match(vocab: Vocab, word: bytes, observe: Observe | None = None) -> list[Token] | None:
-    """(id, start, stop) of the longest token at each place; None if there is none at one of them."""
+    """(id, start, stop) of the longest tokens from left to right; None if an offset has none."""
     found: list[Token] = []
     at = 0
     while at < len(word):

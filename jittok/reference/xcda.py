@@ -1,7 +1,7 @@
 """The character map of Unigram vocabularies: byte sequences and their replacements, in an XOR-compressed double array.
 
 A unit is 32 bits: 0-7 the label by which it is reached, 8 leaf, 9 wide, 10-31 the base. In a unit that holds a value,
-bit 31 is set and the other bits are the value, a place among the replacements. Source: llama.cpp, `xcda_array_view` and
+bit 31 is set and the other bits are the value, an offset in the replacements. Source: llama.cpp, `xcda_array_view` and
 `normalize_prefix`; the format is sentencepiece's precompiled_charsmap.
 """
 
@@ -19,13 +19,13 @@ LABEL = 0x800000FF
 
 
 class Charsmap(NamedTuple):
-    """A character map as read from a file; `units` is empty where there is none."""
+    """A character map as read from a file; `units` is empty if there is none."""
 
     units: tuple[int, ...]
     replacements: bytes  # strings that end with NUL
 
     def unit(self, node: int, at: int) -> int:
-        """A unit. at: place in the text, for the message of EncodingFailed."""
+        """A unit. at: offset in the text, for the message of EncodingFailed."""
         if node >= len(self.units):
             raise EncodingFailed(
                 0, at, f"unit {node}", f"a character map whose links stay inside its {len(self.units)} units"

@@ -1,4 +1,4 @@
-"""A `Pipeline` run literally: every step on every character, as its library does. It shares no code with kernels."""
+"""Runs a `Pipeline` literally: every step on every character, as its library does. Shares no code with the kernels."""
 
 from jittok.reference.pipeline.run import Runner, runner
 

@@ -1,4 +1,4 @@
-"""Added tokens cut out of a text: leftmost-longest, not overlapping."""
+"""Search for added tokens in a text: leftmost-longest, not overlapping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Found(NamedTuple):
 
 
 class Search:
-    """The search for tokens of one kind, each by a text. Flags change what a match takes, not what matches."""
+    """The search for tokens of one kind, by their texts. Flags change the span of a match, not what matches."""
 
     def __init__(self, tokens: Sequence[tuple[str, AddedToken]]) -> None:
         self.tokens = {text: token for text, token in tokens if text}
@@ -36,7 +36,7 @@ class Search:
             at += len(found) if found else 1
 
     def cut(self, text: str, parse_special: bool) -> Iterator[Found]:
-        """The tokens of a text and what lies between."""
+        """The tokens of a text and the text between them."""
         done = 0
         white = characters("whitespace")
         for begin, end, token in self.matches(text) if self.tokens else ():
@@ -54,7 +54,7 @@ class Search:
                     stop += 1
             if done < start:
                 yield Found(done, start, None)
-            if start < stop:  # with lstrip, a match in white space that the one before took is empty
+            if start < stop:  # with lstrip, a match in white space that the one before consumed is empty
                 yield Found(start, stop, token.id)
             done = stop
         if done < len(text):

@@ -1,4 +1,4 @@
-"""Decoders: texts of tokens to texts, which are joined at the end."""
+"""Decoders: texts of tokens to texts, which are concatenated at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Texts = list[str]
 
 
 def decoder(step: steps.Decoder) -> Callable[[Texts], Texts]:
-    """What one step makes of a list of texts."""
+    """The function that applies one step to a list of texts."""
     makers: dict[type, Callable[[Any], Callable[[Texts], Texts]]] = {
         steps.JoinBytes: lambda _: _join_bytes,
         steps.JoinFallback: lambda _: _join_fallback,
@@ -42,7 +42,7 @@ def decoder(step: steps.Decoder) -> Callable[[Texts], Texts]:
 
 
 def raw_bytes(texts: Iterable[str]) -> bytes:
-    """Texts in the byte alphabet to bytes; one with another character stands for its UTF-8."""
+    """Byte-level texts to bytes; a text with another character becomes its UTF-8."""
     return b"".join(bytes(BYTES[c] for c in text) if all(c in BYTES for c in text) else text.encode() for text in texts)
 
 
@@ -64,14 +64,14 @@ class JoinedRuns:
         self._run = bytearray()
 
     def push(self, text: str) -> Texts:
-        """What one more text makes certain."""
+        """Add a text; returns the texts that are final."""
         if is_byte(text):
             self._run.append(int(text[3:5], 16))
             return []
         return [*self.end(), text]
 
     def end(self) -> Texts:
-        """The run, when no byte follows."""
+        """The pending run, at the end."""
         run, self._run = self._run, bytearray()
         if not run:
             return []
@@ -93,12 +93,12 @@ def _replaced(text: str, step: steps.ReplaceEach) -> str:
 
 
 def unmarked(text: str, step: steps.Unmark, k: int) -> str:
-    """A text with spaces, or nothing, for marks; `k`: its number."""
+    """A text with marks replaced by spaces or removed; `k`: its number."""
     return text.replace(step.mark, " " if k or step.keep_first else "")
 
 
 def stripped(text: str, step: steps.StripEach) -> str:
-    """A text without so many `content` at its ends."""
+    """A text without up to so many `content` at its ends."""
     start, stop = 0, len(text)
     while start < min(step.start, len(text)) and text[start] == step.content:
         start += 1
@@ -108,14 +108,14 @@ def stripped(text: str, step: steps.StripEach) -> str:
 
 
 def cleaned(text: str) -> str:
-    """A text without the spaces that WordPiece puts in."""
+    """A text without the spaces that WordPiece adds."""
     for found, new in CLEANED:
         text = text.replace(found, new)
     return text
 
 
 def word(text: str, step: steps.JoinWords, k: int) -> str:
-    """Text number `k` with what is between words."""
+    """Text number `k` with the separator of words."""
     if k:
         text = text.removeprefix(step.prefix) if text.startswith(step.prefix) else " " + text
     return cleaned(text) if step.cleanup else text
@@ -149,7 +149,7 @@ class PiecesText:
         self._run, self._written, self._first, self._trimmed = bytearray(), False, True, False
 
     def push(self, token: int) -> str:
-        """What one more id makes certain."""
+        """Add an id; returns the text that is final."""
         kind, text = int(self._types[token]), (self._tokens[token] or b"").decode()
         if kind == BYTE:
             self._run.append(int(text[3:5], 16))
@@ -171,18 +171,18 @@ class PiecesText:
 
     @property
     def begun(self) -> bool:
-        """Whether what comes is not trimmed any more, and no byte waits for others."""
+        """Whether later text is not trimmed, and no byte is pending."""
         return (self._trimmed or self._written) and not self._run
 
     def finish(self) -> str:
-        """The characters of the bytes that came last."""
+        """The characters of the pending bytes."""
         run, self._run = self._run, bytearray()
         self._written |= bool(run)
         return "".join(_characters(bytes(run))) if run else ""
 
 
 def _characters(raw: bytes) -> Texts:
-    """The characters of bytes; U+FFFD for each byte that begins none."""
+    """The characters of bytes; U+FFFD for each byte that begins no character."""
     out, at = Texts(), 0
     while at < len(raw):
         for size in range(1, 5):

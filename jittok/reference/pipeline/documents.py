@@ -1,4 +1,4 @@
-"""Documents of bytes: read as text, and their ids with all that is around them."""
+"""Documents as bytes: decoding to text, and their ids with special tokens around them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from jittok.reference.pipeline.run import Token, runner
 
 
 class PlainText(NamedTuple):
-    """A text as the plain way reads it, and the bytes of the document that each character stands for."""
+    """A text as the reference reads it, and the span of each character in the document."""
 
     text: str
     units: list[Unit]
 
 
 def read_text(raw: bytes) -> PlainText:
-    """A document as text. What is invalid UTF-8 is U+FFFD, one for each stretch that Python's decoder replaces."""
+    """A document as text. Invalid UTF-8 becomes U+FFFD, one for each malformed sequence that Python's decoder
+    replaces."""
     texts, units, at = list[str](), list[Unit](), 0
     while at < len(raw):
         bad, end = len(raw), len(raw)
@@ -39,7 +40,7 @@ def read_text(raw: bytes) -> PlainText:
 
 
 def aligned(pipeline: Pipeline, raw: bytes, add_special: bool, parse_special: bool) -> list[Token]:
-    """The ids of a document, each with the bytes that it stands for; those around it stand for none."""
+    """The ids of a document with their spans; the special tokens around it have empty spans."""
     single, end = pipeline.single if add_special else (FIRST_TEXT,), len(raw)
     at = single.index(FIRST_TEXT)
     text, units = read_text(raw)

@@ -1,7 +1,7 @@
-"""Runs steps that may multiply a text, each only where its result stays below a limit.
+"""Runs steps that may multiply a text, each only if its result stays below a limit.
 
 The size of a replacement is known from its matches before anything is written. Other steps that may multiply are tried
-on short parts of the text first: what becomes of the parts is nearly as long as what becomes of the whole.
+on short parts of the text first: their results together are nearly as long as that of the whole.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from jittok.reference.pipeline.normalize import Piece
 PART = 1 << 8
 """Characters of a part: a step makes at most 65,536 bytes of each."""
 NEARLY = 2
-"""A trial on parts refuses only what is so many times too large: where parts meet, a step may do something else."""
+"""A trial on parts refuses only results this many times too large: at borders of parts a step may behave
+differently."""
 
 
 def size_of(text: str) -> int:
-    """Bytes of a text as UTF-8, which is not made where they are as many as the characters."""
+    """Bytes of a text as UTF-8; ASCII is not encoded to count them."""
     return len(text) if text.isascii() else len(text.encode())
 
 
 def refuse(
     kind: str, number: int, step: Normalizer | Splitter | Decoder, found: str, size: int, offset: int = 0
 ) -> EncodingFailed:
-    """The error of a text of `size` bytes of which a step makes too much. kind: what the step is one of."""
+    """The error of a text of `size` bytes that a step makes too long. kind: the kind of step."""
     return EncodingFailed(
         0, offset, InWords(f"{found} bytes after step {number} of the {kind}, {type(step).__name__}"),
         f"at most {allowed(size):,}: {MOST_TIMES} times the {size:,} before its first step, "
@@ -44,7 +45,7 @@ class MeasuredText:
         self.most = allowed(self.size)
 
     def through(self, number: int, step: Normalizer, run: Callable[[Piece], Piece], piece: Piece) -> Piece:
-        """What a step makes of a piece. Raises EncodingFailed, before memory is taken, where that is too much."""
+        """The result of a step on a piece. Raises EncodingFailed, before memory is allocated, if it is too long."""
         before = size_of(piece.text)
         times, more = growth_of(step)
         if isinstance(step, Replace):
@@ -63,8 +64,8 @@ class MeasuredText:
     def words(
         self, number: int, stage: Splitter, run: Callable[[Piece], Iterable[Piece]], piece: Piece
     ) -> Iterator[Piece]:
-        """What a stage of the splitter makes of a word of the text. A stage writes twice the bytes of a word at most,
-        or a mark in place of each space."""
+        """The words that a stage of the splitter makes of a word. A stage writes at most twice the bytes of a word, or
+        a mark for each space."""
         for word in run(piece):
             found = size_of(word.text)
             if found > self.most:
@@ -80,13 +81,13 @@ def replaced_size(text: str, step: Replace | ReplaceEach, most: int) -> int:
         return size + text.count(pattern.text) * (content - size_of(pattern.text))
     for match in compiled(pattern).finditer(text):
         size += content - size_of(match.group())
-        if size - (len(text) - match.end()) * 4 > most:  # whatever is removed from the rest
+        if size - (len(text) - match.end()) * 4 > most:  # even if the rest is removed
             break
     return size
 
 
 def _tried(run: Callable[[Piece], Piece], text: str, most: int) -> int:
-    """Bytes of what becomes of the parts of a text, or a number above `most`."""
+    """Bytes of the results on parts of a text, or a number above `most`."""
     size = 0
     for at in range(0, len(text), PART):
         size += size_of(run(Piece(text[at : at + PART], None)).text)
@@ -103,7 +104,7 @@ class MeasuredTokens:
         self.most = allowed(self.size)
 
     def through(self, number: int, step: Decoder, run: Callable[[list[str]], list[str]], texts: list[str]) -> list[str]:
-        """What a step makes of texts. Raises EncodingFailed, before memory is taken, where that is too much."""
+        """The result of a step on texts. Raises EncodingFailed, before memory is allocated, if it is too long."""
         if isinstance(step, ReplaceEach):
             found = 0
             for text in texts:

@@ -1,4 +1,4 @@
-"""Which long texts begin at each place of a text, from right to left, in time linear in the text.
+"""Finds which long texts begin at each offset of a text, from right to left, in linear time.
 
 `jittok.structures.long_keys` over characters: an automaton of the reversed texts (Aho and Corasick 1975).
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 LONG = 64
-"""Characters of a text up to which it is looked up as it is."""
+"""Characters up to which a text is looked up directly."""
 _ROOT = 0
 
 
 class LongTexts:
-    """Those of more than LONG characters among some texts."""
+    """The texts of more than LONG characters."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._next: list[dict[str, int]] = [{}]
@@ -36,7 +36,7 @@ class LongTexts:
     def _link(self) -> None:
         count = len(self._next)
         self._fails, self._outs, waiting = [_ROOT] * count, [_ROOT] * count, [_ROOT]
-        for node in waiting:  # it grows: nearer nodes before others
+        for node in waiting:  # grows: breadth first
             for c, new in self._next[node].items():
                 link = _ROOT if node == _ROOT else self._step(self._fails[node], c)
                 self._fails[new], self._outs[new] = link, new if self._own[new] else self._outs[link]
@@ -54,7 +54,7 @@ class LongTexts:
         return len(self._next) > 1
 
     def positions(self, text: str) -> list[int]:
-        """What begins at each place, for `lengths`. Empty where nothing can."""
+        """The node of the texts that begin at each offset, for `lengths`. Empty if there are no long texts."""
         if not self or len(text) <= LONG:
             return []
         found, node = [_ROOT] * len(text), _ROOT

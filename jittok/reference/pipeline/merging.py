@@ -1,8 +1,8 @@
-"""Merging of neighbors, lowest rank first and leftmost among equals.
+"""Merging of adjacent symbols, lowest rank first and leftmost among equals.
 
-A queue takes hundreds of bytes a symbol, so a long word is merged a window at a time. Which two neighbors are joined
-first depends on them alone. So tokens are those of a whole word if each two neighbors are those of some stretch of it:
-the first merge across a border between two of them would be made in that stretch too.
+A queue takes hundreds of bytes per symbol, so a long word is merged in windows. Merging two adjacent tokens depends on
+them alone. So a sequence of tokens is that of the whole word if each two adjacent tokens also result from some part of
+the word that contains both: the first merge across their border would happen in that part too.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 
 Popped = Callable[[float, int, int, bool, list[int]], None]
-"""(rank, left, right, whether they are joined, the symbol after each) of a pair taken from the queue."""
+"""(rank, left, right, whether they are merged, the next symbol of each) of a popped pair."""
 Merge = Callable[[int, int], tuple[int, int] | None]
-"""(left, right) symbols to (rank, what they become), None where they stay apart."""
+"""(left, right) symbols to (rank, resulting symbol), None if they are never merged."""
 Made = tuple[int, int, int]
-"""A token, the first of the symbols that it was made of, and the one after the last."""
+"""A token, the index of its first symbol, and the index after its last one."""
 WINDOW_SYMBOLS = 1 << 12
 """Symbols of a window."""
 
 
 class UndecidedError(Exception):
-    """Windows of a word do not tell its tokens."""
+    """Windows of a word do not determine its tokens."""
 
 
 def merged_ids(symbols: array[int], joined: Merge, out: array[int]) -> None:
@@ -41,10 +41,10 @@ def merged_ids(symbols: array[int], joined: Merge, out: array[int]) -> None:
 
 
 def by_windows(merged: Callable[[int, int], Sequence[Made]], size: int, window: int, after: int = 0) -> Iterator[Made]:
-    """The tokens of a word of `size` symbols. `merged`: those of symbols[i:j], counted from i.
+    """The tokens of a word of `size` symbols. merged(i, j): the tokens of symbols[i:j], counted from i.
 
-    after: how many symbols before j may be others because the word does not end there. Each window begins with
-    the last token of the one before, and must find it again. UndecidedError where one never does.
+    after: how many symbols before j may differ because the word does not end there. Each window begins with the last
+    token of the one before, and must find it again. UndecidedError if no window does.
     """
     last: Made | None = None
     width = window
@@ -66,8 +66,8 @@ def by_windows(merged: Callable[[int, int], Sequence[Made]], size: int, window: 
 
 
 def merge(symbols: Sequence[int], joined: Merge, popped: Popped | None = None) -> list[Made]:
-    """The symbols that stay when nothing more is joined, each with the first of those it was made of and the one after
-    the last."""
+    """Merge until no pair can be merged: the remaining symbols, each with the index of its first symbol and the one
+    after its last."""
     count = len(symbols)
     ids, before, after = list(symbols), list(range(-1, count - 1)), [*range(1, count), -1]
     alive, queue = [True] * count, list[tuple[int, int, int]]()
@@ -84,7 +84,7 @@ def merge(symbols: Sequence[int], joined: Merge, popped: Popped | None = None) -
         rank, left, made = heapq.heappop(queue)
         right = after[left]
         found = joined(ids[left], ids[right]) if alive[left] and right >= 0 else None
-        if found is None or found[1] != made:  # only what is made is compared
+        if found is None or found[1] != made:  # only the result is compared
             if popped is not None:
                 popped(rank, left, right, False, after)
             continue

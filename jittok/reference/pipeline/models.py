@@ -1,4 +1,4 @@
-"""Models: the ids of one word, and which of its bytes each of them stands for."""
+"""Models: the ids of one word, and their spans in its bytes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from jittok.reference.pipeline.merging import Popped, merge, merged_ids
 
 UNKNOWN_PENALTY = 10.0
 REMEMBERED = 1 << 16
-"""Words whose ids are kept."""
+"""Limit of words whose ids are cached."""
 LONG_WORD = 1 << 13
-"""Characters of a word from which on its ids alone are made without what takes hundreds of bytes a character."""
+"""Characters of a word from which on its ids are computed without structures of hundreds of bytes per character."""
 Part = tuple[int, int, int]
-"""An id, and the bytes of the word's UTF-8 that it stands for: from, to."""
+"""An id, and its span in the word's UTF-8: start, stop."""
 
 
 class Watch:
-    """Looks at a model that works on one word, and does nothing."""
+    """An observer of a model on one word; does nothing."""
 
     def symbols(self, texts: list[str]) -> None:
         """The symbols before any is merged."""
 
     def popped(self, pair: tuple[int, int], text: str, priority: float, applied: bool, after: list[int]) -> None:
-        """A pair of symbols taken from the queue: whether it is merged, and the symbol after each one now."""
+        """A popped pair of symbols: whether it is merged, and the next symbol of each."""
 
     def tried(self, start: int, stop: int, token: int | None) -> None:
         """Bytes of the word that were looked up."""
 
     def rival(self, start: int, stop: int, token: int, score: float, total: float, won: bool) -> None:
-        """Characters of the word that are a token: its score, the sum on the way to `stop`, whether that is best."""
+        """Characters of the word that are a token: its score, the sum of the path to `stop`, whether that is the
+        best."""
 
 
 class Encode(Protocol):
@@ -46,14 +47,14 @@ class Encode(Protocol):
 
 
 class Model(NamedTuple):
-    """What a model makes of a word."""
+    """The encoders of a model."""
 
     encode: Encode
     long: Callable[[str, array[int]], None] | None = None  # adds the ids of a long word to an array
 
 
 class Word:
-    """What makes ids of a word; it remembers words. Neither starts nor ends of their bytes fall."""
+    """An encoder of words with a cache. Starts and ends of spans are ascending."""
 
     def __init__(self, model: Model) -> None:
         self._model, self._known = model, dict[str, list[Part]]()
@@ -100,7 +101,7 @@ def _shown(raw: bytes) -> str:
 
 
 def watching(watch: Watch, texts: list[str]) -> Popped:
-    """What tells a watch of the pairs of `merge`; texts: of the first symbols."""
+    """The callback that reports the pairs of `merge` to a watch; texts: of the first symbols."""
     watch.symbols(texts)
 
     def popped(rank: float, left: int, right: int, applied: bool, after: list[int]) -> None:
@@ -121,7 +122,7 @@ def _fail(found: str, expected: str) -> NoReturn:
 
 
 def _bytes_of(ids: dict[str, int], text: str) -> list[int] | None:
-    """The tokens <0xXX> of a text's bytes, None where one is missing."""
+    """The tokens <0xXX> of a text's bytes, None if one is missing."""
     found = [ids.get(f"<0x{byte:02X}>", NO_TOKEN) for byte in text.encode()]
     return None if NO_TOKEN in found else found
 
@@ -135,15 +136,15 @@ def _merges(pipeline: Pipeline, model: models.Merges) -> Model:
         return ranks.get((left, right))
 
     def symbols(word: str) -> Iterator[Part]:
-        waiting: Part | None = None  # an unknown that waits is written before the next known character
-        between: list[Part] = []  # bytes that come in the meantime
+        waiting: Part | None = None  # a pending unknown is written before the next known character
+        between: list[Part] = []  # bytes since then
         at = 0
 
         def written() -> list[Part]:
             nonlocal waiting
             if waiting is None:
                 return []
-            parts = [*between, waiting]  # bytes that came between stand for the same as it
+            parts = [*between, waiting]  # bytes since then have its span
             unit = waiting[1], max(stop for _, _, stop in parts)
             waiting = None
             between.clear()
@@ -246,7 +247,7 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Model:
         return [(model.unknown, 0, len(word.encode()))]
 
     def longest(word: str, at: int) -> Iterator[tuple[int, int | None]]:
-        """What is looked up at a place, longest first: where it ends, and its token."""
+        """The texts looked up at an offset, longest first: (end, token)."""
         front = model.prefix if at else ""
         return ((stop, ids.get(front + word[at:stop])) for stop in range(min(len(word), at + most), at, -1))
 
@@ -299,7 +300,7 @@ def _unigram(pipeline: Pipeline, model: models.Unigram) -> Model:
     most = max(map(len, ids), default=0)
 
     def best_starts(word: str, watch: Watch | None) -> list[tuple[int, bool]]:
-        """For each place the start of the best path's last token, and whether that is a known one."""
+        """For each offset, the start of the best path's last token, and whether that token is known."""
         size = len(word)
         best, last = [0.0] * (size + 1), [(-1, False)] * (size + 1)
         for start in range(size):

@@ -1,7 +1,7 @@
-"""Normalizers: a piece of text to another, with the place in the document that each character comes from.
+"""Normalizers: a piece of text to another, with the offset in the document that each character comes from.
 
-Where spans are wanted, a piece also has the stretch of bytes that each character stands for. An unchanged character has
-its own bytes. A replacement has what was replaced as a whole. What was put before has nothing.
+If spans are wanted, a piece also has the span of bytes of each character in the document. An unchanged character has
+its own bytes. A replacement has the whole replaced text. A prefix has an empty span.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
 SHORT_CLUSTER = 6
-"""Bytes of a grapheme cluster from which on it is not looked up as a whole."""
+"""Bytes of a grapheme cluster from which on the library does not look it up as a whole."""
 
 
 Unit = tuple[int, int]
@@ -27,11 +27,11 @@ Unit = tuple[int, int]
 
 
 class Piece(NamedTuple):
-    """Characters, and for each the place in the document that it comes from."""
+    """Characters, and for each the offset in the document that it comes from."""
 
     text: str
-    positions: list[int] | None  # None where no step asks for them
-    units: list[Unit] | None = None  # the bytes that each character stands for, if spans are wanted
+    positions: list[int] | None  # None if no step needs them
+    units: list[Unit] | None = None  # the span of each character, if spans are wanted
     source: bytes = b""  # the document that `units` count in
 
     def part(self, start: int, stop: int) -> Piece:
@@ -43,7 +43,7 @@ class Piece(NamedTuple):
         return self._replace(text=self.text[start:stop], positions=positions, units=units)
 
     def byte_units(self) -> list[Unit]:
-        """The bytes that each byte of the text's UTF-8 stands for."""
+        """The span of each byte of the text's UTF-8."""
         assert self.units is not None
         return [unit for c, of in zip(self.text, self.units, strict=True) for unit in self._of_bytes(c.encode(), of)]
 
@@ -55,7 +55,7 @@ class Piece(NamedTuple):
 
 
 def joined(units: list[Unit], start: int, stop: int) -> Unit:
-    """The stretch that characters start .. stop - 1 stand for; of none the place where they would stand."""
+    """The span of characters start .. stop - 1; empty, at their offset, if there are none."""
     if start < stop:
         return units[start][0], units[stop - 1][1]
     position = units[start][0] if start < len(units) else units[-1][1] if units else 0
@@ -63,7 +63,7 @@ def joined(units: list[Unit], start: int, stop: int) -> Unit:
 
 
 def normalizer(step: steps.Normalizer) -> Callable[[Piece], Piece]:
-    """What one step does to a piece."""
+    """The function that applies one step to a piece."""
     makers: dict[type, Callable[[Any], Callable[[Piece], Piece]]] = {
         steps.Map: lambda s: lambda piece: _mapped(piece, mapping(s.name)),
         steps.Compose: lambda s: lambda piece: _composed(piece, s.form),
@@ -77,8 +77,8 @@ def normalizer(step: steps.Normalizer) -> Callable[[Piece], Piece]:
 
 
 def prepended(piece: Piece, text: str) -> Piece:
-    """A text before a piece that is not empty. The library writes the first character again after it, which is
-    then at place 0 of the document if nothing was written before it."""
+    """A text before a non-empty piece. The library writes the first character again after it, which is then at offset 0
+    of the document if nothing was written before it."""
     if not piece.text:
         return piece
     positions = piece.positions and piece.positions[:1] * len(text) + piece.positions
@@ -89,7 +89,7 @@ def prepended(piece: Piece, text: str) -> Piece:
 
 
 def replaced(piece: Piece, pattern: steps.Pattern, content: str) -> Piece:
-    """All matches replaced, from the left. What replaces the empty text at the start comes from place 0."""
+    """All matches replaced, from the left. The replacement of an empty match at the start comes from offset 0."""
     if not piece.text:
         return piece
     if pattern.literal and pattern.text and piece.positions is None and piece.units is None:
@@ -156,8 +156,8 @@ def _parts(c: str, form: Form) -> int:
 
 
 def _composed_places(before: str, own: list[int], after: str, form: Form) -> list[int]:
-    """The places of a piece in a normal form: what a character is split into has its place, what is put together
-    that of the first."""
+    """The offsets of a piece in a normal form: parts of a split character have its offset, a composition has that of
+    its first character."""
     apart = [position for c, position in zip(before, own, strict=True) for _ in range(_parts(c, form))]
     positions, at = list[int](), 0
     for c in after:
@@ -167,7 +167,7 @@ def _composed_places(before: str, own: list[int], after: str, form: Form) -> lis
 
 
 def _composed_units(before: str, after: str, units: list[Unit], form: Form) -> list[Unit]:
-    """The units of a text in a normal form: those of what is left alone, and one for all that changed together."""
+    """The units of a text in a normal form: unchanged characters keep theirs, each changed part is one unit."""
     out, written = list[Unit](), list[str]()
     for start, stop in stretches(before, form):
         new = normal_form(form, before[start:stop])
@@ -189,8 +189,8 @@ def alike(before: str, after: str) -> tuple[int, int]:
 
 
 def stretches(text: str, form: Form) -> Iterator[tuple[int, int]]:
-    """Stretches that a normal form rewrites each alone: they begin with a character that nothing before it
-    changes or is changed by."""
+    """Segments that a normal form rewrites independently: each begins with a character that neither changes nor is
+    changed by anything before it."""
     start = 0
     for k, c in enumerate(text):
         if k == start or unicodedata.combining(unicodedata.normalize("NFKD", c)[0]):
@@ -220,7 +220,7 @@ class CharacterMap:
         self.strings = data[4 + size :]
 
     def keys(self, text: bytes) -> list[tuple[int, int]]:
-        """(length, place of the replacement) of the keys that a text begins with, shortest first."""
+        """(length, offset of the replacement) of the keys that a text begins with, shortest first."""
         found, units = [], self.units
         node = _offset(units[0])
         for i, byte in enumerate(text):
@@ -236,7 +236,7 @@ class CharacterMap:
         return found
 
     def replacement(self, at: int) -> str:
-        """The text that is at a place."""
+        """The replacement at an offset."""
         end = self.strings.find(b"\0", at)
         return self.strings[at : end if end >= 0 else None].decode("utf-8", "replace")
 
@@ -247,7 +247,7 @@ def _offset(unit: int) -> int:
 
 @cache
 def _not_extending() -> dict[int, str]:
-    """Characters that only later versions of Unicode put in grapheme clusters, to one that begins a cluster."""
+    """Maps characters that extend grapheme clusters only in later versions of Unicode to one that begins a cluster."""
     import regex
 
     known = characters("extending")
@@ -264,7 +264,7 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
 
     @cache
     def whole(text: str) -> str | None:
-        """What a text becomes by the shortest key it begins with, None where there is none."""
+        """The replacement of a text by the shortest key that it begins with, None if there is none."""
         keys = charsmap.keys(text.encode())
         return charsmap.replacement(keys[0][1]) if keys else None
 
@@ -276,7 +276,7 @@ def _clusters(step: steps.Clusters) -> Callable[[Piece], Piece]:
             nonlocal gone, written
             written |= new != ""
             if not written:
-                gone = stop  # the library forgets what vanishes before anything is written
+                gone = stop  # the library loses the offsets of text that is removed before anything is written
             texts.append(new)
             if piece.positions is not None:
                 positions.extend([piece.positions[start - gone]] * len(new))

@@ -1,4 +1,4 @@
-"""The whole way: a text to ids, two texts to ids, ids to text."""
+"""Runs a whole Pipeline: text to ids, two texts to ids, ids to text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jittok.reference.pipeline.split import splitter
 
 
 class Token(NamedTuple):
-    """An id, and the bytes of the document that it stands for."""
+    """An id, and its span in the document."""
 
     id: int
     start: int
@@ -34,12 +34,12 @@ class Token(NamedTuple):
 NAMED_BY_TEXT = ("tokenizers", "transformers")
 """Libraries whose special tokens are a set of texts."""
 See = Callable[[steps.Normalizer | steps.Splitter | str, Piece | list[Piece]], None]
-"""Called with each step and what it made: "cut" and what lies between added tokens, a normalizer and the piece, a stage
-of the splitter and the words."""
+"""Called with each step and its result: "cut" and the text between added tokens, a normalizer and the piece, a stage of
+the splitter and the words."""
 
 
 def nothing(_step: object, _made: object) -> None:
-    """Look at nothing."""
+    """Observe nothing."""
 
 
 class Runner:
@@ -75,12 +75,12 @@ class Runner:
 
     @once
     def word(self) -> Word:
-        """What makes ids of a word."""
+        """The model as an encoder of words."""
         return word_model(self.pipeline)
 
     @once
     def sentencepiece(self) -> SentencePieceEncoder:
-        """What makes ids of a text by sentencepiece's models."""
+        """The encoder of texts, for sentencepiece's models."""
         return SentencePieceEncoder(self.pipeline)
 
     def words(self, text: Piece, parse_special: bool, see: See = nothing) -> Iterator[Piece | Token]:
@@ -99,12 +99,12 @@ class Runner:
                     yield from self._words(piece.part(first, last), see)
 
     def _places(self, text: str) -> list[int] | None:
-        """Where each character of a text comes from; None, which takes no memory, where no stage asks for it."""
+        """The offset of each character of a text; None, which takes no memory, if no stage needs it."""
         asked = any(isinstance(stage, steps.Metaspace) and stage.scheme == steps.FIRST for stage in self.pipeline.split)
         return list(range(len(text))) if asked else None
 
     def _words(self, piece: Piece, see: See) -> Iterator[Piece]:
-        if see is nothing:  # no list of all words: each is gone before the next one comes
+        if see is nothing:  # no list of all words: each is released before the next one
             each: Iterator[Piece] = iter((piece,))
             for run in self._stages(piece):
                 each = chain.from_iterable(map(run, each))
@@ -116,7 +116,7 @@ class Runner:
         return iter(words)
 
     def _stages(self, piece: Piece) -> list[Callable[[Piece], Iterable[Piece]]]:
-        """The stages of the splitter for a piece, each of whose words is measured if it may become too long."""
+        """The stages of the splitter for a piece. If words may become too long, each is measured."""
         if not self._measures_words:
             return [*self._split]
         text = MeasuredText(piece.text)
@@ -126,7 +126,7 @@ class Runner:
         ]
 
     def encode(self, text: str, parse_special: bool = False) -> list[int]:
-        """The ids of a text, nothing around them."""
+        """The ids of a text, without special tokens around them."""
         return self.ids(text, parse_special).tolist()
 
     def ids(self, text: str, parse_special: bool = False) -> array[int]:
@@ -150,24 +150,24 @@ class Runner:
         return out.tolist()
 
     def align(self, text: str, units: list[Unit], source: bytes, parse_special: bool = False) -> list[Token]:
-        """The ids of a text, each with the bytes of `source` that it stands for; `units`: those of each character."""
+        """The ids of a text with their spans in `source`; units: the span of each character."""
         if self.pieces:
             return self.aligned(self.squeezed(text, units, source))
         out: list[Token] = []
         for word in self.words(Piece(text, list(range(len(text))), units, source), parse_special):
             for token in [word] if isinstance(word, Token) else self.aligned(word):
-                stop = out[-1].stop if out else 0  # what is put before words that come of one unit stands for that
+                stop = out[-1].stop if out else 0  # a prefix of words from one unit has that unit's span
                 out.append(token if token.stop >= stop else token._replace(stop=stop))
         return out
 
     def squeezed(self, text: str, units: list[Unit], source: bytes) -> Piece:
-        """What sentencepiece's models see."""
+        """The text as normalized for sentencepiece's models."""
         normalized, positions = self.sentencepiece.normalized(text)
         found = [joined(units, start, stop) for start, stop in positions]
         return Piece(normalized, [start for start, _ in positions], found, source)
 
     def aligned(self, word: Piece) -> list[Token]:
-        """The ids of one word, each with what it stands for."""
+        """The ids of one word with their spans."""
         units = word.byte_units()
         parts = self.sentencepiece.tokens(word.text) if self.pieces else self.word(word.text)
         return [Token(token, *joined(units, start, stop)) for token, start, stop in parts]
@@ -182,17 +182,17 @@ class Runner:
                 out.append(item)
         return out
 
-    # ---- back
+    # ---- decoding
 
     @once
     def texts(self) -> dict[int, str]:
-        """id -> what the decoder is given; an id without a token has none."""
+        """id -> input of the decoder; an id without a token has none."""
         texts = {token: text.decode() for token, text in enumerate(self.pipeline.model_tokens) if text is not None}
         return texts | self.shown
 
     @once
     def raw_texts(self) -> dict[int, bytes]:
-        """id -> bytes, where tokens are bytes."""
+        """id -> bytes, for vocabularies whose tokens are bytes."""
         return {token: text for token, text in enumerate(self.pipeline.tokens) if text is not None}
 
     @once
@@ -216,20 +216,20 @@ class Runner:
         return frozenset(found)
 
     def decode_bytes(self, ids: list[int]) -> bytes:
-        """The text of ids before it is read as UTF-8, where that is what the decoder does at the end."""
+        """The bytes of ids before they are decoded as UTF-8, if that is the decoder's last step."""
         if len(self.pipeline.decode) == 1 and isinstance(self.pipeline.decode[0], steps.JoinBytes):
             return raw_bytes(self.texts[token] for token in ids if token in self.texts)
         return self.decode(ids)
 
     def decode_text(self, ids: list[int], skip_special: bool = False, errors: str = "replace") -> str:
-        """The same as characters: what is between special tokens is read alone where the decoder says so."""
+        """The same as a str; text between special tokens is decoded separately if the decoder requires it."""
         if any(isinstance(step, steps.JoinRawBetweenSpecial) for step in self.pipeline.decode):
             groups = [list(group) for _, group in groupby(ids, self.special.__contains__)]
             return "".join(self.decode(group, skip_special).decode("utf-8", errors) for group in groups)
         return self.decode(ids, skip_special).decode("utf-8", errors)
 
     def decode(self, ids: list[int], skip_special: bool = False) -> bytes:
-        """The text of ids; an id without a token is passed over."""
+        """The text of ids; an id without a token is skipped."""
         if skip_special:
             ids = [token for token in ids if token not in self.special]
         if any(isinstance(step, steps.JoinRaw) for step in self.pipeline.decode):
@@ -241,7 +241,7 @@ class Runner:
         return "".join(self.decoded(texts)).encode()
 
     def decoded(self, texts: list[str]) -> list[str]:
-        """Texts of tokens after all decoders. Raises EncodingFailed where they become too long."""
+        """Texts of tokens after all decoders. Raises EncodingFailed if they become too long."""
         tokens = MeasuredTokens(texts) if self._measures_tokens else None
         for k, (step, run) in enumerate(zip(self.pipeline.decode, self._decoders, strict=True), 1):
             texts = run(texts) if tokens is None else tokens.through(k, step, run, texts)
@@ -267,7 +267,7 @@ _RUNNERS: WeakKeyDictionary[Pipeline, Runner] = WeakKeyDictionary()
 
 
 def runner(pipeline: Pipeline) -> Runner:
-    """The Runner of a Pipeline, one as long as it lives."""
+    """The Runner of a Pipeline, cached while the Pipeline exists."""
     if pipeline not in _RUNNERS:
         _RUNNERS[pipeline] = Runner(pipeline)
     return _RUNNERS[pipeline]

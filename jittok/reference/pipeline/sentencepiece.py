@@ -1,4 +1,4 @@
-"""sentencepiece's models, version 0.2.3: its normalizer, and what its four kinds make of the normalized text."""
+"""sentencepiece's models, version 0.2.3: its normalizer, and its four kinds of model."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from jittok.unicode.characters import SPACE_MARK
 LONGEST_KEY = 40
 """Characters that a key of the character map may have, and more."""
 RESET = 1e5
-"""Where the best sum at a place is further from 0, it becomes 0, and is taken from all sums that wait after."""
+"""If the best sum at an offset is further from 0, it becomes 0, and is subtracted from all sums at later offsets."""
 UNKNOWN_PENALTY = 10.0
 LARGEST = (2 - 2.0**-23) * 2.0**127
 """The lowest score of a model without a normal piece."""
 MOST_SPLITS = 100
-"""So often parts that are not used are split; what is left then stays."""
+"""Limit of recursive splits of unused pieces; what is left then is kept."""
 CHUNK_CHARACTERS = 1 << 12
-"""Characters of a text that are made to pieces at once, or more."""
+"""Minimum of characters of a text that are encoded at once."""
 Part = tuple[str, int]
 """A part of the normalized text and its id."""
 
 
 def single(number: float) -> float:
-    """Rounded to single precision; infinite where that is too large."""
+    """Rounded to single precision; infinite if too large."""
     return ctypes.c_float(number).value
 
 
@@ -74,8 +74,8 @@ class SentencePieceEncoder:
             out.extend(token for token, _, _ in self.tokens(self.normalize(text)))
 
     def _parts(self, text: str) -> Iterator[Part]:
-        """The parts of a text, with little memory beside what they take themselves."""
-        if self.model.kind not in (BPE, CHAR):  # sums of scores go on through all
+        """The parts of a text, with little memory besides the parts themselves."""
+        if self.model.kind not in (BPE, CHAR):  # sums of scores span the whole text
             yield from self.parts(self.normalize(text), None)
             return
         for stretch in self._stretches(self._normalized(text)):
@@ -92,9 +92,9 @@ class SentencePieceEncoder:
         return [(token, stop - len(part), stop) for (part, token), stop in zip(parts, stops, strict=True)]
 
     def tokens(self, normalized: str, watch: Watch | None = None) -> list[tuple[int, int, int]]:
-        """The ids of a normalized text, each with the bytes of its UTF-8 that it stands for.
+        """The ids of a normalized text, each with its span in the UTF-8.
 
-        Unknown pieces in a row are one, or their bytes.
+        A run of unknown pieces is one id, or the ids of its bytes.
         """
         return list(self._joined(self.parts(normalized, watch)))
 
@@ -119,12 +119,12 @@ class SentencePieceEncoder:
 
     @once
     def _pairs(self) -> frozenset[str]:
-        """Two characters that are neighbors in a piece."""
+        """All pairs of adjacent characters in pieces."""
         return frozenset(text[k : k + 2] for text in self.ids for k in range(len(text) - 1))
 
     def _stretches(self, parts: Iterable[str]) -> Iterator[str]:
-        """Stretches of a normalized text that have the ids that they have in it: symbols are merged only to pieces, so
-        where no piece has two characters side by side nothing goes across."""
+        """Split a normalized text without changing its ids: symbols are merged only to pieces, so where no piece has
+        two characters next to each other, no merge crosses."""
         text, at = "", CHUNK_CHARACTERS
         for part in parts:
             text += part
@@ -139,13 +139,13 @@ class SentencePieceEncoder:
     # ---- the normalizer
 
     def user_defined(self, text: str, at: int, long: list[int]) -> str | None:
-        """The longest user-defined piece that is at a place. long: what `long_users` has at each, or nothing."""
+        """The longest user-defined piece at an offset. long: what `long_users` returned for each offset, or empty."""
         for size in self.long_users.lengths(long[at]) if long else ():
             return text[at : at + size]
         return next((piece for piece in self.users.get(text[at], ()) if text.startswith(piece, at)), None)
 
     def _prefix(self, text: str, at: int, long: list[int]) -> tuple[str, int]:
-        """(what the text at a place becomes, characters taken)."""
+        """(replacement of the text at an offset, characters replaced)."""
         piece = self.user_defined(text, at, long)
         if piece is not None:
             return piece, len(piece)
@@ -156,16 +156,16 @@ class SentencePieceEncoder:
         return text[at], 1
 
     def normalize(self, text: str) -> str:
-        """What the models see."""
+        """The normalized text, which is the input of the models."""
         return "".join(self._normalized(text))
 
     def _normalized(self, text: str) -> Iterator[str]:
-        """The same, a part after the other."""
+        """The same, part by part."""
         long = self.long_users.positions(text)
         at = self._begin(text, long)
         if at == len(text):
             return
-        parts, spaces = [self._front], 0  # these go if the text ends with them
+        parts, spaces = [self._front], 0  # these are removed at the end of the text
         for new, _, _, _ in self._rewritten(text, at, long):
             parts.append(new.replace(" ", self.mark))
             if len(parts) >= CHUNK_CHARACTERS:
@@ -179,7 +179,7 @@ class SentencePieceEncoder:
         yield self._ended(self.mark * spaces + "".join(parts))
 
     def normalized(self, text: str) -> tuple[str, list[tuple[int, int]]]:
-        """The same, and the characters of the text that each of its characters stands for: from, to."""
+        """The same, and the span of each of its characters, in characters of the text."""
         long = self.long_users.positions(text)
         at = self._begin(text, long)
         if at == len(text):
@@ -205,7 +205,7 @@ class SentencePieceEncoder:
         return self.mark if self.step.prefix and self.step.suffix else ""
 
     def _begin(self, text: str, long: list[int]) -> int:
-        """Where a text begins without the spaces before it that go."""
+        """Where a text begins without the leading spaces that are removed."""
         at = 0
         while self.step.squeeze and at < len(text):
             new, taken = self._prefix(text, at, long)
@@ -215,7 +215,7 @@ class SentencePieceEncoder:
         return at
 
     def _rewritten(self, text: str, at: int, long: list[int]) -> Iterator[tuple[str, str, int, int]]:
-        """(what is written, what it is the rest of, where in the text that comes from, of how many characters)."""
+        """(what is written, the whole replacement that it is the rest of, where the source begins, its characters)."""
         spaced = self.step.squeeze
         while at < len(text):
             whole, taken = self._prefix(text, at, long)
@@ -226,7 +226,7 @@ class SentencePieceEncoder:
             at += taken
 
     def _ended(self, normalized: str) -> str:
-        """A normalized text without the spaces at its end that go, and with what is put there."""
+        """A normalized text without the trailing spaces that are removed, and with the suffix."""
         mark, stop = self.mark, len(normalized)
         while self.step.squeeze and normalized.endswith(mark, 0, stop):
             stop -= len(mark)
@@ -235,12 +235,12 @@ class SentencePieceEncoder:
     # ---- the models
 
     def _id(self, piece: str) -> int:
-        """The id of a part; the texts of control, byte and unused pieces are texts like any other, and unknown."""
+        """The id of a part; the texts of control, byte and unused pieces count as unknown."""
         token = self.ids.get(piece, self.model.unknown)
         return self.model.unknown if self.types[token] == UNUSED else token
 
     def _symbols(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Characters and user-defined pieces, and which of them is one."""
+        """(text, whether it is a user-defined piece) of characters and user-defined pieces."""
         at, long = 0, self.long_users.positions(text)
         while at < len(text):
             piece = self.user_defined(text, at, long)
@@ -294,7 +294,7 @@ class SentencePieceEncoder:
             ask(left, after[left])
 
         def split(piece: str, depth: int = 0) -> list[Part]:
-            """A piece of type UNUSED is what it was made of, and that what it was made of, so many times at most."""
+            """Split a piece of type UNUSED into the two it was merged from, recursively up to a limit."""
             if piece not in made:
                 return [(piece, self._id(piece))]
             if depth > MOST_SPLITS:

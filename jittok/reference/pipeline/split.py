@@ -1,4 +1,4 @@
-"""Splitters: a piece to words, stage after stage, each on every word of the one before as on a text of its own."""
+"""Splitters: a piece to words, stage by stage. Each stage splits every word of the one before as if it were a text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jittok.unicode.libraries import characters, scripts
 
 
 class Stretch(NamedTuple):
-    """text[start:stop], a match or what lies between matches."""
+    """text[start:stop], a match or a gap between matches."""
 
     start: int
     stop: int
@@ -21,7 +21,7 @@ class Stretch(NamedTuple):
 
 
 def splitter(stage: steps.Splitter) -> Callable[[Piece], Iterable[Piece]]:
-    """What one stage makes of a word."""
+    """The function that applies one stage to a word."""
     makers: dict[type, Callable[[Any], Callable[[Piece], Iterable[Piece]]]] = {
         steps.PrefixSpace: lambda _: lambda piece: [piece if piece.text[:1] == " " else prepended(piece, " ")],
         steps.Cut: _cut,
@@ -72,7 +72,7 @@ def _script(c: str) -> int:
 
 
 def words(piece: Piece, spans: Iterable[tuple[int, int]], behavior: str, invert: bool) -> Iterator[Piece]:
-    """The words that matches cut a piece into; no word is empty."""
+    """The words that matches split a piece into; no word is empty."""
     parts = (Stretch(start, stop, matched != invert) for start, stop, matched in _stretches(spans, len(piece.text)))
     for start, stop in _kept(parts, behavior):
         if start < stop:
@@ -91,7 +91,7 @@ def _stretches(spans: Iterable[tuple[int, int]], size: int) -> Iterator[Stretch]
 
 
 def _kept(parts: Iterable[Stretch], behavior: str) -> Iterator[tuple[int, int]]:
-    """(start, stop) of what stays."""
+    """(start, stop) of the parts that are kept."""
     if behavior in (steps.ISOLATED, steps.REMOVED):
         yield from ((part.start, part.stop) for part in parts if not (part.matched and behavior == steps.REMOVED))
         return
