@@ -1,1 +1,1 @@
-"""Pieces of text that were encoded before, and the loops over the pieces of a text that use them."""
+"""The pre-token cache (ids of pre-tokens that were encoded before), and the loops over the pre-tokens of a text."""

@@ -1,4 +1,4 @@
-"""How much memory the piece cache of one thread may take where no one says."""
+"""The default size of a thread's pre-token cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNTOLD = 1 << 36
 
 
 def _memory() -> int:
-    """Bytes of memory of this machine, 0 if it does not tell."""
+    """Bytes of memory of this machine, 0 if unknown."""
     try:
         return max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), 0)
     except (AttributeError, OSError, ValueError):
@@ -23,10 +23,10 @@ def _memory() -> int:
 
 
 def default_cache_bytes() -> int:
-    """The bound on this machine."""
+    """The default on this machine."""
     return min(CACHE_BYTES, _memory() // CACHE_PART or CACHE_BYTES)
 
 
 def bounded(cache_bytes: int) -> int:
-    """What was asked for, or what this machine has if that is less: a cache is never larger."""
+    """`cache_bytes`, but at most the memory of this machine."""
     return min(cache_bytes, _memory() or UNTOLD)

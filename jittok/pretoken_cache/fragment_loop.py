@@ -1,6 +1,6 @@
-"""The loop over fragments that all types with a piece cache share; its parts come from the type.
+"""The loop over fragments that all vocabulary types with a pre-token cache share; each type provides the parts.
 
-The protocol is in `jittok.fragments`. A part is a helper, so a kernel that is made of this loop is compiled as one.
+The protocol is in `jittok.fragments`. A part is a helper, so the loop and its parts are compiled as one kernel.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def no_whole(
     _count: int,
     _report: OutI64,
 ) -> int:
-    """For types whose fragments can always be cut, as marked words can."""
+    """For types whose fragments can always be cut, such as marked words."""
     return NOT_UTF8
 
 
@@ -55,11 +55,11 @@ def make_encode_fragments(
 ) -> Callable[..., int]:
     """`encode_fragments` of one type, as a helper for its kernel. Its parts:
 
-    open_windows(model, work, tokens, ends) -> own: what the other two need of the arrays, as windows
+    open_windows(model, work, tokens, ends) -> own: windows onto the arrays that the other two need
 
-    encode_run(model, own, text, size, fragments, k, last, ids, count, room, report) -> (the first fragment that is not
-    done, the new count or a code). It writes the ids of several fragments from k on that go together, and gives (k,
-    count) where none do
+    encode_run(model, own, text, size, fragments, k, last, ids, count, capacity, report) -> (the first fragment that is
+    not done, the new count or a code). It writes the ids of several fragments from k on at once, and returns (k, count)
+    if that is not possible
 
     encode_text(model, work, own, data, start, stop, prefixed, ids, count, report) -> the new count or a code: ids of
     the fragment data[start:stop]
@@ -110,12 +110,12 @@ def make_encode_fragments(
 
 
 class Spans(NamedTuple):
-    """What a type with safe cuts opens for a call."""
+    """The windows of a type with safe cuts, for one call."""
 
     work: SpanWorkWindow
-    model: Any  # what its encode_piece takes
+    model: Any  # the `model` argument of its encode_piece
     ids_per_byte: int
-    limit: int  # bytes of a fragment up to which the cuts hold
+    limit: int  # bytes of the longest fragment for which the cuts are safe
 
 
 def make_encode_by_spans(

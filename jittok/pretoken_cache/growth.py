@@ -1,4 +1,4 @@
-"""Doubling the tables of the piece cache, in place: a group's pieces move to the two groups that follow from it."""
+"""Doubling the tables of the pre-token cache, in place: the entries of group g move to groups 2g and 2g + 1."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _0 = np.uint64(0)
 
 @helper
 def grow_tables(cache: CacheWindow) -> None:
-    """Double what has become too full; between batches only, as records hold places.
+    """Double the tables that are too full; only between batches, as records hold offsets into them.
 
-    Some groups are full long before a quarter of the slots is taken, and their pieces are encoded again and again: the
-    short table grows for that, too. A large one grows when it lost a quarter as many pieces as it has slots, a large
-    middle table, whose losses are not counted, when three quarters are taken.
+    Some groups are full long before a quarter of all slots is taken, and their pre-tokens are encoded again and again:
+    the short table grows for that, too. A large short table grows when the number of its evictions is a quarter of its
+    slots; a large middle table, whose evictions are not counted, when three quarters of its slots are taken.
     """
     short, middle = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
     taken, lost = get_i64(cache.state, SHORT_COUNT), get_i64(cache.state, SHORT_LOST)
@@ -49,9 +49,10 @@ def grow_tables(cache: CacheWindow) -> None:
 
 @helper
 def grow_short(cache: CacheWindow) -> None:
-    """Double the short table in place: group g's pieces move to groups 2g and 2g + 1, from the last group down.
+    """Double the short table in place: the entries of group g move to groups 2g and 2g + 1, from the last group down.
 
-    After the old table there are only zeros; not to write them again leaves lines that get no piece out of the caches.
+    The memory after the old table is zero already. Lines that get no entry are not written, and so do not fill the
+    processor's caches.
     """
     bits = get_i64(cache.state, SHORT_BITS)
     put_i64(cache.state, SHORT_BITS, bits + 1)
@@ -60,7 +61,7 @@ def grow_short(cache: CacheWindow) -> None:
     g = (1 << bits - 2) - 1
     while g >= 0:
         ahead = 16 * max(0, g - _AHEAD)
-        for k in range(0, 16, 4):  # an empty slot asks for the first line, which does no harm
+        for k in range(0, 16, 4):  # an empty slot prefetches the first line, which is harmless
             h = hash_short(get_u64(table, ahead + k), get_u64(table, ahead + k + 1))
             prefetch(table, short_line(h, bits + 1), 8)
         prefetch(table, 16 * max(0, g - 4 * _AHEAD), 8)
@@ -70,12 +71,12 @@ def grow_short(cache: CacheWindow) -> None:
         if 32 * g < 4 << bits:
             for k in range(32):
                 put_u64(table, 32 * g + k, _0)
-        taken = 0  # of the eight slots of both groups: known without reading them, which would wait for memory
+        taken = 0  # bits of the eight slots of both groups: reading the slots would wait for memory
         for k in range(4):
             low, high = get_u64(moved, 4 * k), get_u64(moved, 4 * k + 1)
             if high != _0:
                 slot = short_line(hash_short(low, high), bits + 1) >> 2 & 7
-                while taken >> slot & 1 != 0:  # own line first; four came, and there are four places
+                while taken >> slot & 1 != 0:  # own line first; at most four entries, and four slots
                     slot = slot + 1 if slot & 1 == 0 else slot & 6 ^ 2
                 taken |= 1 << slot
                 at = 32 * g + 4 * slot
@@ -86,13 +87,13 @@ def grow_short(cache: CacheWindow) -> None:
 
 @helper
 def grow_middle(cache: CacheWindow) -> None:
-    """The same for the middle table, slot by slot: a group is read whole before its two successors are written."""
+    """The same for the middle table, slot by slot: a group is read completely before its two successors are written."""
     bits = get_i64(cache.state, MIDDLE_BITS)
     put_i64(cache.state, MIDDLE_BITS, bits + 1)
     table, moved = cache.middle, cache.scratch
     slot = (1 << bits) - 1
-    # a slot's piece moves to group 2g or 2g + 1, which no slot of a lower group has been read from yet for g > 0;
-    # group 0 shares its place with its successor, so its pieces go through a second look
+    # an entry moves to group 2g or 2g + 1; for g > 0 these are above all groups that are still to be read;
+    # group 0 is its own successor, so its entries may be moved twice
     while slot >= 0:
         _move_middle(table, moved, slot, bits)
         slot -= 1

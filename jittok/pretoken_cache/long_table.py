@@ -1,4 +1,4 @@
-"""Long pieces in the piece cache: a table of hashes, whose texts and ids lie in stores of their own."""
+"""Long pre-tokens in the cache: a table of hashes, with texts and ids in stores of their own."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def hash_long(text: Window, i: int, n: int) -> np.uint64:
 
 @helper
 def find_long(cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, ids: Window, count: int) -> int:
-    """Ids of a long piece to ids[count:]; the new count, or -1 when it is not kept."""
+    """Write the ids of a long pre-token to ids[count:]. Returns the new count, or -1 on a miss."""
     at = np.int64(h >> _32) & (cache.long_slots - 1)
     while True:
         found = get_u64(cache.long, 3 * at)
@@ -73,7 +73,7 @@ def find_long(cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, id
 def keep_long(
     cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, ids: Window, start: int, stop: int
 ) -> None:
-    """Keep the ids of a long piece that `find_long` did not find."""
+    """Insert the ids of a long pre-token, after a miss of `find_long`."""
     if n > LONGEST_KEPT or stop - start > cache.ids_size:
         return
     used = get_i64(cache.state, TEXT_USED)
@@ -95,7 +95,7 @@ def keep_long(
 
 @helper
 def _equal(kept: Window, at: int, text: Window, i: int, n: int) -> bool:
-    """n >= 16 equal bytes."""
+    """Whether n >= 16 bytes are equal."""
     k = 0
     while k + 8 <= n:
         if get_word(kept, at + k) != get_word(text, i + k):

@@ -1,8 +1,8 @@
-"""The loop over a text's pieces: key, cache line, ids; what is new goes to the model that the loop was made for.
+"""The loop over a text's pre-tokens: key, cache line, ids. A miss is encoded by the model that the loop was made for.
 
-Pieces go in batches of 128: first the records of all (`records`), with a prefetch of the cache line each will
-need, then the comparisons. So the misses of the processor's caches overlap instead of following one another. A batch
-of pieces is a list of records; `run_loop` makes records of several fragments.
+Pre-tokens are looked up in batches of 128: first the records of all (`records`), with a prefetch of the cache line that
+each needs, then the comparisons. So the processor's cache misses overlap. A batch is a list of records; `run_loop`
+makes records for several fragments.
 """
 
 from __future__ import annotations
@@ -72,13 +72,15 @@ _FF, _LOW16 = np.uint64(0xFF), np.uint64(0xFFFF)
 
 
 def _hits_of(count_word: int, count_shift: np.uint64, copy: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop over hits of caches of one kind: where a slot has its number of ids, and what copies them."""
+    """The loop over hits, for narrow or wide caches: the position of the number of ids in a slot, and the helper that
+    copies them."""
 
     @inlined
     def hits(
         table: Window, pairs: Window, records: Window, record: int, end: int, ids: Window, count: int
     ) -> tuple[int, int]:
-        """Ids of short pieces whose line holds them, up to the first record that is anything else: its place, count."""
+        """Write the ids of short pre-tokens that are in their line. Returns (the first record that is anything else,
+        the new count)."""
         while record < end:
             head = np.int64(get_u64(records, record))
             if head & KINDS != KIND_SHORT:
@@ -101,7 +103,7 @@ _wide_hits, _narrow_hits = _hits_of(2, _24, copy_ids), _hits_of(3, _48, copy_nar
 
 @inlined
 def _copy_stored(store: Window, head: np.uint64, tail: np.uint64, ids: Window, count: int) -> int:
-    """The ids in the store that two words of a slot tell of; the new count."""
+    """Copy the ids in the store that two words of a slot refer to. Returns the new count."""
     number, position = np.int64(tail & _LOW16), np.int64(head >> _32)
     for step in range(0, number, 4):
         copy_four(ids, count + step, store, position + step)
@@ -110,7 +112,7 @@ def _copy_stored(store: Window, head: np.uint64, tail: np.uint64, ids: Window, c
 
 @inlined
 def _prefetch_ids(ids: Window, count: int, end: int) -> None:
-    """Prefetch the ids that the next batch writes, two ids a record; this one's was asked for before."""
+    """Prefetch the memory for the ids of the next batch, two ids a record."""
     for k in range(end // RECORD // _RECORDS_A_LINE):
         prefetch(ids, count + IDS_AHEAD + _IDS_A_LINE * k, 4)
 
@@ -122,18 +124,18 @@ def _prefetch_nothing(_model: Any, _low: Any, _high: Any) -> None:
 
 @helper
 def flush_nothing(_model: Any, _ids: Any, count: int) -> int:
-    """The `flush` of a model that defers nothing."""
+    """The `finish` of a model that defers nothing."""
     return count
 
 
 @helper
 def discard_nothing(_model: Any) -> int:
-    """The `discard` of such a model."""
+    """The `drop` of such a model."""
     return ALL_WHOLE
 
 
 class _New(NamedTuple):
-    """Helpers for pieces that are new, or not where they are searched for first."""
+    """Helpers for pre-tokens that are new, or not in the slots that are compared first."""
 
     short: Callable[..., Any]
     middle: Callable[..., Any]
@@ -147,7 +149,7 @@ def _make_new(
     prefetch: Callable[..., Any],
     deferred: tuple[Callable[..., Any], Callable[..., Any]] | None,
 ) -> _New:
-    """What the loop calls for pieces that it did not find, see `make_resolve`."""
+    """The helpers that the loop calls on a miss, see `make_resolve`."""
     defers = deferred is not None
     encode_soon, make_room = deferred or (encode_piece, flush_nothing)
 
@@ -155,7 +157,7 @@ def _make_new(
     def new_short(
         cache: CacheWindow, model: Any, text: Window, i: int, low: Any, high: Any, line: int, ids: Window, count: int
     ) -> int:
-        """A piece of up to 15 bytes that the main loop did not find complete in its line."""
+        """A pre-token of up to 15 bytes that the main loop did not find complete in its line."""
         if defers:
             count = make_room(model, ids, count)
         at, kept = short_home(cache, low, high, line)
@@ -224,7 +226,7 @@ def _make_new(
 
     @helper
     def any_long(cache: CacheWindow, model: Any, text: Window, i: int, n: int, h: Any, ids: Window, count: int) -> int:
-        """A piece of 32 bytes or more."""
+        """A pre-token of 32 bytes or more."""
         if n <= LONGEST_KEPT:
             done = find_long(cache, text, i, n, h, ids, count)
             if done >= 0:
@@ -241,8 +243,8 @@ def _make_new(
 
     @helper
     def look_ahead(cache: CacheWindow, records: Window, model: Any, record: int, end: int) -> int:
-        """Expect the short pieces from `record` on that are not in their lines. A piece that is elsewhere in its group
-        is expected in vain, which does no harm."""
+        """Prefetch the model's memory for the short pre-tokens from `record` on that are not in their lines. For one
+        that is elsewhere in its group this is not needed, but harmless."""
         if foresees:
             while record < end:
                 head = np.int64(get_u64(records, record))
@@ -262,24 +264,24 @@ def make_resolve(
     in_runs: bool = True,
     deferred: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
-    """What follows the making of records, for one model, as a helper.
+    """The step after the records are made, for one model, as a helper.
 
     encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code. It is a helper
-    that encodes one piece. low, high: the key of a piece of at most 15 bytes, else 0. `model` is any NamedTuple of
-    windows.
+    that encodes one pre-token. low, high: the key of a pre-token of at most 15 bytes, else 0. `model` is any NamedTuple
+    of windows.
 
-    expect(model, low, high): a helper that asks for the memory which encode_piece will read first for this key. Once a
-    batch has a new piece, it is called for all further ones, so that their waits overlap.
+    prefetch(model, low, high): a helper that prefetches the memory which encode_piece reads first for this key. After
+    the first miss of a batch it is called for all further records, so that their cache misses overlap.
 
-    deferred: two helpers, (encode_soon, make_room), of a model that defers pieces. encode_soon(model, text, start,
-    stop, key, ids, count), key being a Key, replaces encode_piece for pieces of up to 31 bytes, and may defer
-    them (see DEFERRED). make_room(model, ids, count) -> the new count, is called before encode_piece. It may write
-    the ids of all deferred pieces, and move what is after them.
+    deferred: two helpers, (encode_soon, make_room), of a model that defers pre-tokens. encode_soon(model, text, start,
+    stop, key, ids, count), key being a Key, replaces encode_piece for pre-tokens of up to 31 bytes, and may defer them
+    (see DEFERRED). make_room(model, ids, count) -> the new count, is called before encode_piece. It may write the ids
+    of all deferred pre-tokens, and move what is after them.
 
-    resolve(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code: ids of the records
-    before `end` to ids[count:]. `run`: a RunWindow; anything when not `in_runs`, where there are neither HEADED
-    records nor ENDs. The caller proves capacity for all ids and SLACK more. After a code, everything before the piece
-    that failed is written but for what is deferred.
+    resolve(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code. It writes the ids
+    of the records before `end` to ids[count:]. run: a RunWindow; anything if not `in_runs`, when there are neither
+    HEADED records nor ENDs. The caller guarantees capacity for all ids and SLACK more. After a code, everything before
+    the pre-token that failed is written, except for what is deferred.
     """
     new_short, new_middle, any_long, look_ahead = _make_new(encode_piece, prefetch, deferred)
 
@@ -351,14 +353,14 @@ def make_resolve(
 
 
 def make_look_up(resolve: Callable[..., Any], finish: Callable[..., Any] = flush_nothing) -> Callable[..., Any]:
-    """The loop over the pieces of one text, as a helper; resolve: made by `make_resolve`.
+    """The loop over the pre-tokens of one text, as a helper; resolve: made by `make_resolve`.
 
-    finish(model, ids, count) -> the new count: a helper that writes the ids of all pieces that were deferred. After a
-    negative code they are still there: a kernel forgets them when it begins.
+    finish(model, ids, count) -> the new count: a helper that writes the ids of all deferred pre-tokens. After a
+    negative code they are still pending; a kernel discards them when it starts.
 
-    look_up(cache, records, model, text, begin, places, number, run, ids, count) -> the new count, or a negative code.
-    It writes the ids of the pieces text[begin + places[k]:begin + places[k + 1]], k < number, to ids[count:], as
-    `resolve` does.
+    look_up(cache, records, model, text, begin, positions, number, run, ids, count) -> the new count, or a negative
+    code. It writes the ids of the pre-tokens text[begin + positions[k]:begin + positions[k + 1]], k < number, to
+    ids[count:], as `resolve` does.
     """
 
     @helper

@@ -1,7 +1,7 @@
-"""Records: what the loop over pieces (`lookup`) is told of each piece, and of where fragments end.
+"""Records: the input of the loop over pre-tokens (`lookup`), one per pre-token and one where fragments end.
 
-A record has the key, and the place of the cache line that it will be compared with. So this line is on its way when the
-loop comes to the record.
+A record has the key, and the position of the cache line that it will be compared with. The line is prefetched, so that
+it is in the processor's cache when the loop reaches the record.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from jittok.pretoken_cache.tables import (
 
 BATCH = 128
 RECORD = 4
-"""Words a record: place << PLACE | HEADED | kind, then the key (or hash and length), then where the text is. Of an
-END: the first fragment that ends, then how many do: after the first one only tokens."""
+"""Words a record: position << LINE | HEADED | kind, then the key (or hash and length), then the offset of the text. Of
+an END: the first fragment that ends, then the number of those that do: after the first one only tokens."""
 LINE = 3
-"""So that the place of a word, shifted, is its distance in bytes."""
+"""The shift that makes an index of a word its offset in bytes."""
 KIND_SHORT, KIND_MIDDLE, KIND_LONG, KIND_END = 0, 1, 2, 3
 KINDS, HEADED = 3, 4
-"""Bits of a record's first word: the kind; a byte is before the piece that the text does not have there."""
+"""Bits of a record's first word: the kind; whether a byte is before the pre-token that is not in the text there."""
 _8, _56, _ALL_BUT_LENGTH = np.uint64(8), np.uint64(56), np.uint64((1 << 56) - 1)
 
 
@@ -53,22 +53,22 @@ def make_records() -> OutU64:
 
 
 class RunWindow(NamedTuple):
-    """What records of several fragments need besides."""
+    """The additional state for records of several fragments."""
 
-    head: Window  # bytes: a piece with `first` before it
+    head: Window  # bytes: a pre-token with `first` before it
     first: int  # the byte that is before HEADED pieces
     tokens: Window  # int32: the fragments' tokens, see `jittok.fragments`
-    ends: Window  # int64: where the ids of each fragment end
+    ends: Window  # int64: the ends of each fragment's ids
     state: Window  # int64[RUN_STATE]
 
 
 DONE, BARRED, RUN_STATE = range(3)
-"""Places in RunWindow.state: the last fragment whose END has come; the last one that no run may hold."""
+"""Indices of RunWindow.state: the last fragment whose END was reached; the last one that must not be in a run."""
 
 
 @helper
 def end_fragments(run: RunWindow, first: int, last: int, ids: Window, count: int) -> int:
-    """The tokens and the ends of fragments first .. last - 1; the new count."""
+    """Write the tokens and the ends of fragments first .. last - 1. Returns the new count."""
     for fragment in range(first, last):
         token = get_i32(run.tokens, fragment)
         put_i32(ids, count, token)
@@ -80,7 +80,7 @@ def end_fragments(run: RunWindow, first: int, last: int, ids: Window, count: int
 
 @inlined
 def put_head(head: Window, first: int, text: Window, start: int, stop: int) -> None:
-    """`first` and text[start:stop] to where they are looked up. Up to seven bytes after them are read and written."""
+    """Copy `first` and text[start:stop] to `head`. Up to seven bytes after them are read and written."""
     put_u8(head, 0, first)
     for k in range(0, stop - start, 8):
         put_word(head, 1 + k, get_word(text, start + k))
@@ -90,7 +90,7 @@ def put_head(head: Window, first: int, text: Window, start: int, stop: int) -> N
 def _put_line(
     cache: CacheWindow, records: Window, record: int, low: np.uint64, high: np.uint64, short: int, kind: int
 ) -> None:
-    """The first word of a short piece's record, and a prefetch of its line."""
+    """Write the first word of a short pre-token's record, and prefetch its line."""
     line = short_line(hash_short(low, high), short)
     prefetch(cache.short, line, 8)
     put_u64(records, record, np.uint64(line << LINE | kind))
@@ -100,8 +100,8 @@ def _put_line(
 def put_record(
     cache: CacheWindow, records: Window, record: int, text: Window, start: int, stop: int, short: int, middle: int
 ) -> None:
-    """The record of text[start:stop], and a prefetch of what it will be compared with; short, middle: bits of the
-    tables."""
+    """Write the record of text[start:stop], and prefetch the slots that it will be compared with. short, middle: bits
+    of the tables."""
     n = stop - start
     if n <= LONGEST_SHORT:
         low, high = put_key(records, record + 1, text, start, cache.masks, n)
@@ -132,7 +132,7 @@ def put_headed_record(
 ) -> None:
     """The same with run.first before text[start:stop].
 
-    A short key is shifted: written to memory and read again in other words, it would be waited for.
+    A short key is shifted in registers: a store that is read back at another offset would stall.
     """
     n = stop - start
     if n < LONGEST_SHORT:

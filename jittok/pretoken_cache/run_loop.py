@@ -1,8 +1,8 @@
-"""Short fragments that follow one another, as where a text has many special tokens: their spans go in common batches.
+"""Runs of short fragments, as in a text with many special tokens: their spans are looked up in common batches.
 
 Such a *run* is split once, as if nothing was between its fragments. Whether a cut is safe depends on its neighbors
-alone, and fewer cuts are as good, so the cuts inside a fragment are its own; its borders are cuts anyway. Only a border
-inside a character, and text that is malformed, are left to the loop over single fragments.
+alone, and fewer cuts give the same ids, so the cuts inside a fragment are valid; its borders are cuts anyway. Only a
+border inside a character, and malformed text, are left to the loop over single fragments.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Fragments(NamedTuple):
 
 @helper
 def head_size(run: RunWindow, text: Window, start: int, stop: int) -> int:
-    """Bytes that the first span of text[start:stop] has at least. The space of the fragment may go before the
-    first byte that is no space, so a separate span ends after that byte."""
+    """The least number of bytes of the first span of text[start:stop]. The space of the fragment may be written before
+    the first byte that is not a space, so a separate span ends after that byte."""
     i = start
     if run.first == SEPARATE:
         while i < stop and get_u8(text, i) == SPACE_BYTE:
@@ -66,8 +66,8 @@ def _prefetch(fragments: Fragments, k: int) -> bool:
 
 @helper
 def _prefetch_more(fragments: Fragments, k: int, last: int, most: int) -> int:
-    """The last fragment, below `last`, of a run of up to `most` bytes from fragment k on. Four at once, which all touch
-    nearly always: a branch for each takes longer than looking at it."""
+    """The last fragment, below `last`, of a run of up to `most` bytes from fragment k on. Four at a time, which nearly
+    always all touch: a branch for each would take longer than the test."""
     end = get_i64(fragments.starts, k) + most
     while (
         k + 4 < last
@@ -97,10 +97,11 @@ def _fill(
     last: int,
     start: int,
 ) -> tuple[int, int, int, int]:
-    """A batch of records: (its end, the next place, fragment, and where in it the next span begins or -1).
+    """Fill a batch of records. Returns (its end, the next position and fragment, the start of the next span in it or
+    -1).
 
-    text[begin + places[...]] is where spans may begin, the last one being the end of the run. A fragment whose border
-    lies inside a character ends the batch: then fragment and place stay as they are.
+    Spans may begin at text[begin + positions[...]]; the last of these is the end of the run. A fragment whose border is
+    inside a character ends the batch: then fragment and position stay as they are.
     """
     short, middle = get_i64(cache.state, SHORT_BITS), get_i64(cache.state, MIDDLE_BITS)
     record, most = 0, RECORD * (BATCH - 1)
@@ -156,15 +157,15 @@ def make_encode_run(
 ) -> Callable[..., Any]:
     """The loop for one model, as a helper; resolve: made by `make_resolve`; finish: see `make_look_up`.
 
-    drop(model) -> the first fragment with a piece that was deferred, or ALL_WHOLE: a helper that forgets them all
+    drop(model) -> the first fragment with a deferred pre-token, or ALL_WHOLE: a helper that discards all of these
 
-    split(rules, text, begin, end, fragments, k, last, places) -> number of places, counted from `begin`, where pieces
-    of fragments k .. last begin. A negative number: only the loop over single fragments will do.
+    split(rules, text, begin, end, fragments, k, last, positions) -> the number of offsets, relative to `begin`, where
+    spans of fragments k .. last begin. Negative: the loop over single fragments is needed.
 
-    encode_run(rules, cache, records, places, run, model, room_per_byte, most, text, size, fragments, k, last, ids,
-    count, room, report) -> (the first fragment that is not done, the new count or a code). It encodes a run of up to
-    `most` bytes from fragment k on. Nothing is done where the run has only one fragment. size: readable bytes of
-    `text`; `model`: what the model's encode_piece takes.
+    encode_run(rules, cache, records, positions, run, model, ids_per_byte, most, text, size, fragments, k, last, ids,
+    count, capacity, report) -> (the first fragment that is not done, the new count or a code). It encodes a run of up
+    to `most` bytes from fragment k on, and does nothing if the run has only one fragment. size: readable bytes of
+    `text`; model: the `model` argument of its encode_piece.
     """
 
     @helper

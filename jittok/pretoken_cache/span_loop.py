@@ -1,8 +1,8 @@
-"""From the fragments of a batch to ids, span by span: the loop that all types with safe cuts share.
+"""From the fragments of a batch to ids, span by span: the loop that all vocabulary types with safe cuts share.
 
-A fragment is done in chunks whose places stay in the first-level cache. A chunk ends where the last span that began in
-it begins, and the next chunk starts there. What the cuts cannot judge (malformed UTF-8, a span that only the whole text
-can tell) sends the fragment to the model's slow way, which encodes it as a whole.
+A fragment is encoded in chunks whose offsets fit the first-level cache. A chunk ends at the start of its last span, and
+the next chunk begins there. If the cuts are not known (malformed UTF-8, a span that depends on the whole text), the
+model's fallback encodes the fragment as a whole.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ WHOLE = -101
 class SpanWork(NamedTuple):
     """One thread's memory for fragments of up to `longest` bytes."""
 
-    text: OutU8  # [longest + PAD] a fragment copied to where PAD bytes follow it
+    text: OutU8  # [longest + PAD] a copy of a fragment, with PAD bytes after it
     head: OutU8  # [longest + 1 + PAD] a first span after the byte before it
-    positions: OutI32  # [2 * CHUNK + longest + 64] where the spans of a chunk, or of a run, begin
+    positions: OutI32  # [2 * CHUNK + longest + 64] the starts of the spans of a chunk, or of a run
     run: OutI64  # [RUN_STATE] see RunWindow
     records: OutU64  # one batch of look-ups
     cache: PretokenCache
@@ -70,7 +70,7 @@ class SpanWork(NamedTuple):
 
 
 class SpanWorkWindow(NamedTuple):
-    """The same as windows, with what the splitter takes."""
+    """The same as windows, with the splitter's rules."""
 
     rules: Any
     text: Window
@@ -84,7 +84,7 @@ class SpanWorkWindow(NamedTuple):
 
 
 def make_span_work(longest: int, tokens: int, cache_bytes: int, chunk: int) -> SpanWork:
-    """Memory of one thread for a vocabulary of so many tokens. Pages that no text needs are never touched."""
+    """Memory of one thread for a vocabulary of `tokens` tokens. Pages that no text needs are never touched."""
     return SpanWork(
         np.zeros(longest + PAD, np.uint8),
         np.zeros(longest + 1 + PAD, np.uint8),
@@ -97,7 +97,7 @@ def make_span_work(longest: int, tokens: int, cache_bytes: int, chunk: int) -> S
 
 
 def regrow_span_work(work: SpanWork, longest: int) -> SpanWork:
-    """The same for longer fragments: what the cache holds stays."""
+    """The same for longer fragments; the content of the cache is kept."""
     return make_span_work(longest, 0, 1 << 10, work.chunk)._replace(cache=work.cache)
 
 
@@ -105,15 +105,14 @@ def regrow_span_work(work: SpanWork, longest: int) -> SpanWork:
 def open_span_work(
     work: SpanWork, rules: SpanRules, first: int, tokens: I32, ends: OutI64, limit: int
 ) -> SpanWorkWindow:
-    """Windows onto the arrays. first: NO_BLANK, ONE_BLANK or SEPARATE; tokens: of the fragments; ends: of the ids of
-    each; limit: bytes of a fragment up to which the rules hold."""
+    """Windows onto the arrays. first: NO_BLANK, ONE_BLANK or SEPARATE; tokens, ends: of the fragments; limit: bytes of
+    the longest fragment for which the rules hold."""
     return _open_work(work, open_rules(rules), first, tokens, ends, limit)
 
 
 @helper
 def open_word_work(work: SpanWork, marks_at: int, tokens: I32, ends: OutI64) -> SpanWorkWindow:
-    """The same for marked words, which begin where the marks from data[marks_at] on say (see
-    `splitters.word_bitmap`)."""
+    """The same for marked words: the bitmap of word starts begins at data[marks_at] (see `splitters.word_bitmap`)."""
     return _open_work(work, marks_at, NO_BLANK, tokens, ends, NO_LIMIT)
 
 
@@ -135,7 +134,7 @@ def _open_work(work: SpanWork, rules: Any, first: int, tokens: I32, ends: OutI64
 
 @helper
 def copy_bytes(text: Window, start: int, stop: int, out: Window, at: int) -> None:
-    """text[start:stop] to out[at:]; nothing after it is touched."""
+    """Copy text[start:stop] to out[at:]; nothing after it is touched."""
     while start + 8 <= stop:
         put_word(out, at, get_word(text, start))
         start += 8
@@ -154,18 +153,18 @@ def make_encode_spans(
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The loops for one model, as helpers.
 
-    split(rules, text, begin, end, stop, places) -> number of spans, or a negative number when only the slow way will do
+    split(rules, text, begin, end, stop, positions) -> the number of spans; negative if the fallback is needed
     resolve: made by `make_resolve`; finish, drop: see `make_encode_run`
 
-    encode_run(work, model, room_per_byte, text, size, fragments, k, last, ids, count, room, report) -> (the first
-    fragment that is not done, the new count or a code). It writes ids of some of the fragments k .. last - 1 to
-    ids[count:room], and where they end. It writes none where those do not go together.
+    encode_run(work, model, ids_per_byte, text, size, fragments, k, last, ids, count, capacity, report) -> (the first
+    fragment that is not done, the new count or a code). It writes the ids of some of the fragments k .. last - 1 to
+    ids[count:capacity], and their ends; none if these fragments are no run.
 
-    encode_spans(work, model, room_per_byte, headed, text, size, start, stop, ids, count, room, report) -> the new
-    count, WHOLE or a code. It writes the ids of the fragment text[start:stop]. headed: whether work.run.first is in
-    front of it.
+    encode_spans(work, model, ids_per_byte, headed, text, size, start, stop, ids, count, capacity, report) -> the new
+    count, WHOLE or a code. It writes the ids of the fragment text[start:stop]. headed: whether work.run.first is
+    before it.
 
-    size: readable bytes of `text`. `work`: a SpanWorkWindow; `model`: what the model's encode_piece takes.
+    size: readable bytes of `text`. work: a SpanWorkWindow; model: the `model` argument of its encode_piece.
     """
 
     @helper
@@ -179,14 +178,14 @@ def make_encode_spans(
         _last: int,
         positions: Window,
     ) -> int:
-        """As if nothing was between the fragments: fewer cuts are as good."""
+        """Split as if nothing was between the fragments: fewer cuts give the same ids."""
         return split(rules, text, begin, end, end, positions)
 
     look_up, encode_touching = make_look_up(resolve, finish), make_encode_run(split_run, resolve, finish, drop)
 
     @helper
     def chunk_bytes(work: SpanWorkWindow, ids_per_byte: int) -> int:
-        """Less where a byte may give many ids, so that little room need be left for them."""
+        """Bytes of a chunk: fewer if a byte may give many ids, so that little spare capacity is needed."""
         return max(2 * work.chunk // max(ids_per_byte, 2), 64)
 
     @helper
@@ -212,7 +211,7 @@ def make_encode_spans(
 
     @helper
     def first_span(work: SpanWorkWindow, text: Window, start: int, stop: int) -> int:
-        """Where the first span ends; a negative number when only the slow way will do."""
+        """The end of the first span; negative if the fallback is needed."""
         least = head_size(work.run, text, start, stop)
         size = least + 64
         while True:

@@ -1,25 +1,26 @@
-"""Pieces of text that were encoded before, and their ids: a bounded cache, private to one thread, kept between calls.
+"""The pre-token cache: pre-tokens that were encoded before, and their ids. Bounded, private to one thread, persistent.
 
 Three tables by length, all of 64-bit words:
 
     short   1 .. 15 bytes    slot of 4 words: text, zero-padded, its length in byte 15; four ids, or seven narrow ones
     middle  16 .. 31 bytes   slot of 8 words: text, zero-padded, its length in byte 31; eight ids
-    long    32 bytes and on  slot of 3 words: hash; place of the text | length << 32; place of the ids | number << 32
+    long    32 bytes and on  slot of 3 words: hash; offset of the text | length << 32; offset of the ids | number << 32
 
-The length inside the key tells "a" from "a\\0". A length of 0 is an empty slot. Ids have 24 bits, and the top byte of a
-slot's first id holds their number + 1. A vocabulary of up to 65536 tokens has a *narrow* cache: there short slots have
-seven ids of 16 bits, and the top 16 bits of the slot hold their number + 1. If the number + 1 is 0, the ids did not
-fit. Then the upper half of the first word of ids is their place in the id store, and the second word holds their number
-and the epoch of the store.
+The length inside the key separates "a" from "a\\0". A length of 0 is an empty slot. Ids have 24 bits, and the top byte
+of a slot's first id holds their number + 1. A vocabulary of up to 65536 tokens has a *narrow* cache: there short slots
+have seven ids of 16 bits, and the top 16 bits of the slot hold their number + 1. If that field is 0, the ids did not
+fit. Then the upper half of the first word of ids is their offset in the id store, and the second word holds their
+number and the epoch of the store.
 
-A short or middle piece belongs to a *group* of four slots. The main loop reads one cache line only. For a short piece
-these are the two slots of its own line, both compared without a branch. For a middle piece it is its own slot. The rest
-of the group is looked at out of line. A piece found there changes places with what is at home, so that frequent
-pieces resolve where the main loop finds them.
+A short or middle pre-token belongs to a *group* of four slots. The main loop reads a single cache line: for a short
+pre-token the two slots of its own line, both compared without a branch; for a middle one its own slot. The rest of the
+group is searched out of line. An entry found there is swapped with the one in its home slot, so that frequent
+pre-tokens are where the main loop finds them.
 
-Tables begin small, so that a small working set lives on few pages. They double when too full (see `growth`). At
-their largest size a full group gives up a slot. A full store drops everything in it: the epoch goes up, which also ends
-the references of the other tables. Keys are compared whole, so a clash of hashes costs time and never an id.
+Tables begin small, so that a small working set is on few pages. They double when too full (see `growth`). At their
+largest size, a full group evicts an entry. A full store is cleared as a whole: its epoch is incremented, which also
+invalidates the references of the other tables. Keys are compared completely, so a hash collision costs time, but never
+changes an id.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ class CacheWindow(NamedTuple):
 
 
 def make_cache(cache_bytes: int, tokens: int = ID_LIMIT) -> PretokenCache:
-    """An empty cache of at most about `cache_bytes` for a vocabulary of so many tokens. Memory is taken as pages are
-    touched, so a small use costs little."""
+    """An empty cache of at most about `cache_bytes` for a vocabulary of `tokens` tokens. Memory is taken as pages are
+    touched, so a small working set costs little."""
     bits = max(6, (max(cache_bytes, 1 << 14) // 4 // 32).bit_length() - 1)  # a quarter for the short table
     short_most, middle_most = bits, bits - 2
     short = zeroed((4 << short_most) + 32, np.uint64)
@@ -191,13 +192,13 @@ def hash_middle(a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> np.ui
 
 @helper
 def short_line(h: np.uint64, bits: int) -> int:
-    """Place of the line (two slots) of a short key, in words; bits: log2 of slots."""
+    """Offset of the line (two slots) of a short key, in words. bits: log2 of slots."""
     return np.int64(h >> np.uint64(65 - bits)) << 3
 
 
 @helper
 def middle_slot(h: np.uint64, bits: int) -> int:
-    """Place of the slot of a middle key, in words."""
+    """Offset of the slot of a middle key, in words."""
     return np.int64(h >> np.uint64(64 - bits)) << 3
 
 
@@ -206,7 +207,8 @@ def middle_slot(h: np.uint64, bits: int) -> int:
 
 @helper
 def read_ids(cache: CacheWindow, word: int, halves: int, ids: Window, count: int) -> int:
-    """Ids kept in the words from `word` on to ids[count:]; the new count, or -1 when the store has dropped them."""
+    """Copy the ids in the words from `word` on to ids[count:]. Returns the new count, or -1 if the store has dropped
+    them."""
     table = cache.short if halves == 2 else cache.middle
     head, tail = get_u64(table, word), get_u64(table, word + 1)
     if halves == 2 and cache.narrow != 0:
@@ -242,8 +244,8 @@ def _copy(ids: Window, at: int, table: Window, word: int, first: bool) -> None:
 
 @helper
 def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Window, start: int, stop: int) -> None:
-    """Keep ids[start:stop] in the words from `word` on (2 words for a short slot, 4 for a middle one) or in the
-    store; more than that holds are not kept."""
+    """Write ids[start:stop] to the words from `word` on (2 words for a short slot, 4 for a middle one) or to the store;
+    too many for the store are not kept."""
     number = stop - start
     narrow = halves == 2 and cache.narrow != 0
     fits = number <= (NARROW_IDS if narrow else 2 * halves)
@@ -282,7 +284,7 @@ def write_ids(cache: CacheWindow, table: Window, word: int, halves: int, ids: Wi
 
 @helper
 def keep_ids(cache: CacheWindow, ids: Window, start: int, stop: int) -> int:
-    """Copy ids[start:stop] (at most as many as the store holds) to the store; their place there."""
+    """Copy ids[start:stop] (at most the capacity of the store) to the store. Returns their offset there."""
     if get_i64(cache.state, IDS_USED) + stop - start > cache.ids_size:
         drop_stores(cache)
     position = get_i64(cache.state, IDS_USED)
@@ -294,7 +296,7 @@ def keep_ids(cache: CacheWindow, ids: Window, start: int, stop: int) -> int:
 
 @helper
 def drop_stores(cache: CacheWindow) -> None:
-    """Forget all long pieces and all ids in the store."""
+    """Discard all long pre-tokens and all ids in the store."""
     for k in range(cache.long_slots):
         put_u64(cache.long, 3 * k, _0)
     for k in (TEXT_USED, IDS_USED, LONG_COUNT):
@@ -322,9 +324,9 @@ def _swap(table: Window, a: int, b: int, words: int) -> None:
 
 @helper
 def short_home(cache: CacheWindow, low: np.uint64, high: np.uint64, line: int) -> tuple[int, bool]:
-    """(slot for a short key that the main loop did not find complete in its line, whether it is in there).
+    """(slot for a short key that the main loop did not find complete in its line, whether the key is in there).
 
-    Looks at the line, then at the other line of the group; takes an empty slot, else another piece's.
+    Searches the line, then the other line of the group; takes an empty slot, else evicts an entry.
     """
     table = cache.short
     empty = -1
@@ -340,7 +342,7 @@ def short_home(cache: CacheWindow, low: np.uint64, high: np.uint64, line: int) -
         if tag == _0:
             if empty < 0:
                 empty = at
-            break  # pieces of this line go to the other one only when this one is full, which it mostly stays
+            break  # keys of this line are in the other one only if this one was full, and it mostly stays full
     if empty >= 0:
         put_i64(cache.state, SHORT_COUNT, get_i64(cache.state, SHORT_COUNT) + 1)
         return empty, False
@@ -353,8 +355,8 @@ def short_home(cache: CacheWindow, low: np.uint64, high: np.uint64, line: int) -
 def middle_home(
     cache: CacheWindow, a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, own: int
 ) -> tuple[int, bool]:
-    """The same for a middle key, whose own slot is `own`. When that is empty, nothing else is read: pieces of this slot
-    go to others only when it is taken. (One whose own slot has become free since is kept twice, with the same ids.)"""
+    """The same for a middle key, whose own slot is `own`. If that is empty, nothing else is read: keys of this slot are
+    in others only if it was taken. (A key whose own slot has become free since is stored twice, with the same ids.)"""
     table = cache.middle
     if get_u64(table, own + 3) == _0:
         put_i64(cache.state, MIDDLE_COUNT, get_i64(cache.state, MIDDLE_COUNT) + 1)
@@ -378,7 +380,7 @@ def middle_home(
 
 @inlined
 def put_middle_key(cache: CacheWindow, at: int, a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> None:
-    """The key of the slot at `at`."""
+    """Write the key of the slot at `at`."""
     put_u64(cache.middle, at, a)
     put_u64(cache.middle, at + 1, b)
     put_u64(cache.middle, at + 2, c)
