@@ -1,7 +1,7 @@
 """The tests in parts, several at a time: python tests/run/parts.py test|test-all|PART ... [--jobs N] [--order SEED]
 
 A line when a part begins and when it ends, and every half minute how far the parts are. What pytest prints is in
-.venv/tests/PART.log, and here where a part fails. At the end: skips, the slowest ten, what is left out.
+.venv/tests/PART.log, and here where a part fails. At the end: failed tests once more, alone; skips, the slowest ten, what is left out.
 Status 1 if any part failed.
 """
 
@@ -25,6 +25,8 @@ COSTS = ROOT / "tests" / "run" / "costs.json"
 EVERY = 30
 """Seconds between two lines about running parts."""
 SLOWEST = 10
+ASKED_AGAIN = 8
+"""Failed tests of a part that are asked again, alone."""
 
 ROOMS = ["tests/models", "tests/align", "tests/files", "tests/normalize"]
 WORKS = ["tests/corpus", "tests/train"]
@@ -177,6 +179,25 @@ def run(names: list[str], jobs: int, order: int) -> tuple[list[Running], list[st
     return ended, failed
 
 
+def passes_alone(part: Running, order: int) -> bool:
+    """Ask the failed tests of a part once more, with nothing beside them: whether all of them pass.
+
+    Parts share the cores, so a test of seconds or of processes may fail for want of time. Many failures, and a part
+    that ended early, are not asked again.
+    """
+    rows = part.rows()
+    names = sorted({row["name"] for row in rows if row.get("outcome") == "failed"})
+    total = next((row["total"] for row in rows if "total" in row), 0)
+    if not 0 < len(names) <= ASKED_AGAIN or len({row["name"] for row in rows if "name" in row}) < total:
+        return False
+    command = [sys.executable, "-m", "pytest", "-q", f"--randomly-seed={order}", *names]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | part.part.settings, check=False)
+    say(f"{part.name}: {len(names)} failed tests asked again, alone: {'failed' if done.returncode else 'passed'}")
+    for name in names:
+        say(f"  {name}")
+    return not done.returncode
+
+
 def summary(ended: list[Running]) -> None:
     """Why tests were skipped, and the slowest ten."""
     rows = [row for part in ended for row in part.rows() if "name" in row]
@@ -223,6 +244,7 @@ def main() -> int:
     names = list(dict.fromkeys(name for given in options.parts for name in WHOLE.get(given, [given])))
     begin = time.monotonic()
     ended, failed = run(names, options.jobs, options.order)
+    failed = [part.name for part in ended if part.name in failed and not passes_alone(part, options.order)]
     summary(ended)
     if options.costs and not failed:
         write_costs(ended)
