@@ -1,7 +1,8 @@
 """The tests in parts, several at a time: python tests/run/parts.py test|test-all|PART ... [--jobs N] [--order SEED]
 
 A line when a part begins and when it ends, and every half minute how far the parts are. What pytest prints is in
-.venv/tests/PART.log, and here where a part fails. At the end: failed tests once more, alone; skips, the slowest ten, what is left out.
+.venv/tests/PART.log, and here where a part fails. At the end: failed tests once more, alone; skips; the slowest ten;
+what is left out.
 Status 1 if any part failed.
 """
 
