@@ -1,8 +1,8 @@
 """Compares two tokenizers: where, how often and why their tokens differ; or, without texts, whether they can differ.
 
 The module can be called: `jittok.compare(a, b, texts)` is `jittok.compare.compare(a, b, texts)`. `cells` walks the
-tokens of both in step, `tally` counts, `causes` finds the first stage that differs, `machines` compares what the two
-are made of.
+tokens of both in parallel, `tally` counts differences, `causes` finds the first stage that differs, `machines` compares
+the components of the two. A *parting*, in names, is a difference in a text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The call."""
+"""`compare`: the entry point of the package."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def compare(
     errors: Errors = "strict",
     threads: int | None = None,
 ) -> Comparison | Machines:
-    """Two tokenizers beside each other.
+    """Compare two tokenizers.
 
     a, b: a Tokenizer, or the path of any file that `load` takes. texts: as for `encode_batch`.
 
-    With texts a `Comparison`: documents that differ, tokens, the most frequent partings with their cause, by script.
-    Without them `Machines`: what the two are made of, and the shortest text found on which they part, or what was
-    proved.
+    With texts, returns a `Comparison`: documents that differ, tokens, the most frequent differences with their causes,
+    by script. Without texts, returns `Machines`: the components of the two, and the shortest text found on which they
+    differ, or a proof that there is none.
 
-    by_id: compare ids; else what tokens stand for. The rest is as for `encode_batch`.
+    by_id: compare ids; else the texts of tokens. Other arguments are those of `encode_batch`.
     """
     toks = [each if isinstance(each, Tokenizer) else _loaded(each) for each in (a, b)]
     if texts is None:
@@ -76,7 +76,7 @@ def compare(
 def tally_of(
     a: Tokenizer, b: Tokenizer, by_id: bool, add_special: bool, parse_special: bool, errors: Errors, threads: int | None
 ) -> PartingTally:
-    """A tally to which documents are added."""
+    """An empty tally to which documents are added."""
     options = {"add_special": add_special, "parse_special": parse_special, "errors": errors, "threads": threads}
     return PartingTally(a, b, by_id, options)
 

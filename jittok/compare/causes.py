@@ -1,12 +1,12 @@
-"""Why two tokenizers part: the first stage whose output differs.
+"""Why two tokenizers differ on a text: the first stage whose output differs.
 
-    added       a token is cut out of the text by one of the two alone
+    added       only one of the two finds an added token in the text
     normalizer  the texts that reach the models differ
-    split       words do: a border of words of one lies within a token of the other
-    model       all of this is the same
+    split       pre-tokens differ: a border between pre-tokens of one is inside a token of the other
+    model       all of these are the same
 
-A parting is looked at with some of the text that is around it; where the two do not part there in the same way,
-nothing is said ("unknown").
+A difference is analysed with some of the text around it. If the tokens do not differ there in the same way, the cause
+is "unknown".
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 ADDED, NORMALIZER, SPLIT, MODEL, NOT_KNOWN = "added", "normalizer", "split", "model", "unknown"
 CAUSES = (ADDED, NORMALIZER, SPLIT, MODEL, NOT_KNOWN)
 MOST_PARTINGS = 500
-"""Distinct partings whose cause is found, the most frequent first."""
+"""Limit of distinct differences whose cause is searched for, the most frequent first."""
 _BYTE_OF = {chr(c): bytes([byte]) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 
 
 class Neighborhood(NamedTuple):
-    """One tokenizer's tokens around a parting."""
+    """One tokenizer's tokens around a difference."""
 
     tokens: list[int]
     spans: list[tuple[int, int]]
 
 
 class Causes:
-    """Finds the causes of the partings of a tally."""
+    """Finds the causes of the differences of a tally."""
 
     def __init__(self, tally: PartingTally) -> None:
         self.tally = tally
@@ -56,7 +56,7 @@ class Causes:
         self._spelled = tally.both_spelled
 
     def find(self, groups: list[Group]) -> None:
-        """The causes of partings, in place."""
+        """Set the causes of groups, in place."""
         for group in groups:
             group.cause = self._known_cause(group)
 
@@ -105,8 +105,8 @@ class Causes:
         return Neighborhood(found.ids.tolist(), [(start, stop) for start, stop in found.spans.tolist()])
 
     def _split_differs(self, text: bytes, near: list[Neighborhood], chosen: list[Any]) -> bool:
-        """Whether a border of words of one tokenizer lies within a token of the other, at the parting. Places are
-        counted in what the models see, without spaces."""
+        """Whether a border between pre-tokens of one tokenizer is inside a token of the other, at the difference.
+        Offsets count in the normalized text, without spaces."""
         positions = []
         for tok, known, each, (first, last) in zip(
             (self.tally.a, self.tally.b), self._spelled, near, chosen, strict=True
@@ -115,7 +115,7 @@ class Causes:
             borders = np.cumsum([0, *map(len, words)]).tolist()
             sizes = [_size(known.texts[token]) for token in each.tokens]
             unknown = [k for k, size in enumerate(sizes) if size is None]
-            if unknown:  # such a token covers what is at its place, or what the others leave
+            if unknown:  # such a token covers the text at its offset, or the rest of the text
                 own = [len(text[start:stop].replace(b" ", b"")) for start, stop in each.spans]
                 rest = borders[-1] - sum(size for size in sizes if size is not None)
                 sizes = [own[k] if size is None else size for k, size in enumerate(sizes)]
@@ -131,7 +131,7 @@ class Causes:
 
 
 def words_of(tok: Tokenizer, text: bytes, parse_special: bool) -> list[bytes]:
-    """The words that the model of a tokenizer sees, U+2581 written as a space; tokens that were cut out as they are."""
+    """The pre-tokens of a text, with U+2581 written as a space; special tokens are included unchanged."""
     vocab = tok.vocab
     return (
         _words_of_file(vocab, text.decode(), parse_special)
@@ -174,14 +174,14 @@ def _words_of_gguf(tok: Tokenizer, vocab: Vocab, text: bytes, parse_special: boo
 
 
 def _words_of_session(tok: Tokenizer, text: bytes) -> list[bytes]:
-    """The words of a text without special tokens, from a trace of it."""
+    """The pre-tokens of a text without special tokens, from a trace of it."""
     trace = tok.trace(text, errors="replace")
     words = [row["text"] for row in trace.words] or [row["text"] for row in trace.normalized]
     return [word.replace(SPACE_MARK, " ").encode() for word in words] or [text]
 
 
 def _unspelled(text: str) -> bytes:
-    """A word in the byte alphabet as bytes, or as it is."""
+    """The bytes of a byte-level word; the UTF-8 of any other word."""
     parts = [_BYTE_OF.get(c) for c in text]
     return (
         text.replace(SPACE_MARK, " ").encode()
@@ -191,7 +191,7 @@ def _unspelled(text: str) -> bytes:
 
 
 def _inside(near: Neighborhood, ids: list[int], start: int) -> tuple[int, int] | None:
-    """Which tokens of `near` those of the parting are."""
+    """The range of the difference's tokens in `near`."""
     for first in range(len(near.tokens) - len(ids) + 1):
         if near.tokens[first : first + len(ids)] == ids and (not ids or near.spans[first][0] >= start):
             return first, first + len(ids)
@@ -199,7 +199,7 @@ def _inside(near: Neighborhood, ids: list[int], start: int) -> tuple[int, int] |
 
 
 def _widened(near: list[Neighborhood], start: int, stop: int, text: bytes) -> tuple[int, int]:
-    """A parting and a token on each side, where both have the same border there; whole characters."""
+    """A difference and a token on each side, if both have the same border there; whole characters."""
     starts, stops = ({span[side] for span in near[0].spans} & {span[side] for span in near[1].spans} for side in (0, 1))
     low = max((position for position in starts if position < start), default=0)
     high = min((position for position in stops if position > stop), default=len(text))
@@ -211,13 +211,13 @@ def _widened(near: list[Neighborhood], start: int, stop: int, text: bytes) -> tu
 
 
 def _trimmed(text: bytes, edges: tuple[bool, bool]) -> bytes:
-    """A text without spaces at the ends that are not those of its document."""
+    """A text without spaces at ends that are not ends of its document."""
     text = text if edges[0] else text.lstrip(b" ")
     return text if edges[1] else text.rstrip(b" ")
 
 
 def _size(text: bytes) -> int | None:
-    """Bytes that a token covers of what its model sees, without spaces; None where no one knows."""
+    """Bytes of the normalized text that a token covers, without spaces; None if unknown."""
     if text == UNKNOWN:
         return None
     return len(text.removeprefix(b"##").replace(b" ", b""))

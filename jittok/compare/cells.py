@@ -1,7 +1,7 @@
-"""Two tokenizations of the same documents in step: where they part.
+"""Walks two tokenizations of the same documents in parallel to find where they differ.
 
-A *cell* is a stretch of text between two neighboring places where both have a border between tokens. In a *parting*
-the tokens of the two differ. Tokens that stand for no text (a space put before) belong to the cell that begins there.
+A *cell* is the text between two adjacent offsets where both have a border between tokens. A *parting* is a cell in
+which the tokens of the two differ. Tokens with empty spans (an added space) belong to the cell that begins there.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _PRIME, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
 class Side(NamedTuple):
-    """The tokens of all documents as one tokenizer has them."""
+    """The tokens of all documents, by one tokenizer."""
 
     offsets: I64  # int64[documents + 1] tokens up to the end of each
-    numbers: I32  # int32[tokens] what each token stands for: see `spelling.shared_numbers`
-    spans: I64  # int64[2 * tokens] where each token is from in its document; starts never fall
+    numbers: I32  # int32[tokens] a number for the text of each token: see `spelling.shared_numbers`
+    spans: I64  # int64[2 * tokens] span of each token in its document; starts are ascending
 
 
 def partings(docs: Documents, a: Side, b: Side) -> NDArray[np.int64]:
-    """int64[partings, COLUMNS] in order of documents and places."""
+    """int64[partings, COLUMNS] in order of documents and offsets."""
     starts, stops = frozen(docs.starts, np.int64), frozen(docs.stops, np.int64)
     out = np.empty(COLUMNS * 1024, np.int64)
     count = find_partings(docs.data, starts, stops, a, b, out)
@@ -42,8 +42,8 @@ def partings(docs: Documents, a: Side, b: Side) -> NDArray[np.int64]:
 
 @kernel
 def find_partings(data: U8, starts: I64, stops: I64, a: Side, b: Side, out: OutI64) -> int:
-    """The partings to `out`, as many as it has capacity for; how many there are. Linear in tokens and in the bytes of
-    partings."""
+    """Write the partings to `out`, as far as its capacity goes; returns how many there are. Linear in tokens and in the
+    bytes of partings."""
     text, found, count = window(data), window(out), 0
     numbers_a, spans_a, numbers_b, spans_b = window(a.numbers), window(a.spans), window(b.numbers), window(b.spans)
     for document in range(starts.size):
@@ -95,7 +95,7 @@ def _start(spans: Window, k: int, end: int, size: int) -> int:
 
 @helper
 def _same(a: Window, i: int, end_i: int, b: Window, j: int, end_j: int) -> bool:
-    """Whether two stretches of tokens stand for the same."""
+    """Whether two ranges of tokens have the same texts."""
     if end_i - i != end_j - j:
         return False
     while i < end_i:
@@ -133,7 +133,7 @@ def _mixed(key: np.uint64, number: np.uint64) -> np.uint64:
 
 @kernel
 def differing(a_offsets: I64, a: I32, b_offsets: I64, b: I32, out: OutI64) -> int:
-    """The documents whose tokens are not the same, to out: int64[documents]; how many."""
+    """Write the numbers of documents whose tokens differ to out: int64[documents]; how many."""
     count, numbers_a, numbers_b = 0, window(a), window(b)
     for document in range(a_offsets.size - 1):
         if not _same(

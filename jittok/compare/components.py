@@ -1,4 +1,4 @@
-"""What two tokenizers are made of, part by part, as sets and tables."""
+"""Compares the components of two tokenizers, one by one, as sets and tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Made = Pipeline | Vocab
 
 @dataclass
 class Part:
-    """One part of both: the verdict, and in words what it rests on."""
+    """One component of both: the verdict, and its reason in words."""
 
     name: str
     verdict: str
@@ -39,7 +39,7 @@ class Part:
 def compare_parts(
     toks: tuple[Tokenizer, Tokenizer], spelled: tuple[SpelledTokens, SpelledTokens]
 ) -> tuple[list[Part], Verdict]:
-    """All parts, and what the product of the splitters has found."""
+    """All components, and the verdict on the splitters."""
     a, b = (tok.vocab for tok in toks)
     split, verdict = _splitters(a, b)
     parts = [
@@ -63,7 +63,7 @@ def _vocabularies(spelled: tuple[SpelledTokens, SpelledTokens]) -> Part:
 
 
 def plainly_cut(tok: Tokenizer) -> set[bytes]:
-    """The texts that are cut out of a text though no one asks for special tokens."""
+    """The texts of tokens that are found in a text even without `parse_special`."""
     vocab = tok.vocab
     if isinstance(vocab, Pipeline):
         texts = {token.content.encode() for token in vocab.added if not token.special and not token.unsearched}
@@ -101,17 +101,17 @@ def _same_data(a: object, b: object) -> bool:
 
 
 def _same_steps(a: Vocab, b: Vocab) -> bool:
-    """Whether two GGUF vocabularies do the same to a text before any pattern cuts it."""
+    """Whether two GGUF vocabularies have the same steps before patterns split a text."""
     return _same_data(*(_before_patterns(made) for made in (a, b)))
 
 
 def _before_patterns(vocab: Vocab) -> tuple[Any, ...]:
-    """The steps of a GGUF vocabulary but its patterns: those of a splitter change the text, too."""
+    """The steps of a GGUF vocabulary without its patterns: some steps of a splitter change the text, too."""
     return tuple(step for step in (*vocab.pipeline.normalize, *vocab.pipeline.split) if not isinstance(step, Cut))
 
 
 def plain_bytes(vocab: Made) -> bool:
-    """Whether the model is BPE over bytes after no normalizer."""
+    """Whether the model is BPE over bytes, without a normalizer."""
     if isinstance(vocab, Vocab):
         return vocab.type == "bpe" and vocab.model == "gpt2"
     return isinstance(vocab.model, Merges | Ranks) and not vocab.normalize
@@ -168,7 +168,7 @@ def _texts(texts: list[list[list[int]]]) -> list[str]:
 
 
 def merge_list(vocab: Made) -> list[tuple[bytes, bytes]] | None:
-    """Merges by the texts of their parts, lowest rank first; None for a model without such a list."""
+    """Merges as the texts of their parts, lowest rank first; None for a model without merges."""
     if isinstance(vocab, Pipeline):
         if not isinstance(vocab.model, Merges):
             return None
@@ -182,7 +182,7 @@ def merge_list(vocab: Made) -> list[tuple[bytes, bytes]] | None:
 
 
 def whole_words(vocab: Made) -> bool:
-    """Whether a word that is a token is that token, whatever merges say."""
+    """Whether a word that is a token becomes that token, without merging."""
     if isinstance(vocab, Vocab):
         return vocab.ignore_merges
     return isinstance(vocab.model, Ranks) or (isinstance(vocab.model, Merges) and vocab.model.whole_words)

@@ -25,47 +25,47 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 MOST_SLOW_TEXTS = 20_000
-"""Texts that a tokenizer without kernels is asked for."""
+"""Limit of texts that are encoded with a tokenizer without kernels."""
 TEXTS_PER_BATCH = 1 << 16
 MOST_TEXTS = 40_000
-"""Texts made from those that the splitters cut differently."""
+"""Limit of texts derived from those that the splitters cut differently."""
 
 
 @dataclass(frozen=True)
 class Witness:
-    """A text on which two tokenizers part."""
+    """A text on which two tokenizers differ."""
 
     text: str
     a: list[str]
     b: list[str]
     a_ids: list[int]
     b_ids: list[int]
-    shortest: bool  # no shorter one parts them: known of texts of one character
+    shortest: bool  # no shorter text does: known for texts of one character
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Two tokenizers, part by part."""
+    """Two tokenizers, component by component."""
 
     a: str
     b: str
     parts: list[Part]
     witness: Witness | None
-    proved: bool  # no text can part them
+    proved: bool  # no text distinguishes them
     tried: list[str] = field(default_factory=list)
 
     @property
     def same(self) -> bool:
-        """Whether no text was found on which they part."""
+        """Whether no text was found on which they differ."""
         return self.witness is None
 
     @property
     def differs(self) -> bool:
-        """Whether anything does: a text was found on which they part, or one of the parts is another."""
+        """Whether a text was found on which they differ, or a component differs."""
         return self.witness is not None or (not self.proved and any(part.verdict == DIFFERS for part in self.parts))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """The comparison as plain data."""
         return asdict(self)
 
     def to_json(self) -> str:
@@ -73,7 +73,7 @@ class Machines:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_html(self) -> str:
-        """A page of its own, for light and dark."""
+        """A standalone HTML page, for light and dark."""
         return page.whole(f"{self.a} and {self.b}", self._repr_html_())
 
     def _repr_html_(self) -> str:
@@ -81,7 +81,7 @@ class Machines:
 
     @property
     def verdict(self) -> str:
-        """In a sentence."""
+        """The verdict in a sentence."""
         if self.proved:
             return "identical: no text distinguishes them, which the parts above prove"
         if self.witness is None:
@@ -102,7 +102,7 @@ class Machines:
 
 
 def machines(a: Tokenizer, b: Tokenizer, by_id: bool = False) -> Machines:
-    """What two tokenizers are made of, and a text that parts them."""
+    """The components of two tokenizers, and a text on which they differ."""
     toks, known = (a, b), (spelled(a), spelled(b))
     parts, verdict = compare_parts(toks, known)
     verdicts = {part.name.partition(" ")[0]: part.verdict for part in parts}
@@ -116,19 +116,19 @@ def machines(a: Tokenizer, b: Tokenizer, by_id: bool = False) -> Machines:
 
 
 def _proved(toks: tuple[Tokenizer, Tokenizer], verdicts: dict[str, str], by_id: bool) -> bool:
-    """Whether equal parts mean equal tokens, special tokens not being searched for."""
+    """Whether equal components imply equal tokens, without a search for special tokens."""
     vocabs = [tok.vocab for tok in toks]
     needed = ["normalizer", "splitter", "model", *(["tokens"] if by_id else [])]
     if any(verdicts[name] != SAME for name in needed):
         return False
     if all(isinstance(vocab, Pipeline) for vocab in vocabs):
         return verdicts["added"] == SAME
-    # of llama.cpp and of files tokens are searched for in other orders: the same only where there are none
+    # llama.cpp and other files search for tokens in different orders: the same only if there are none
     return all(map(plain_bytes, vocabs)) and not plainly_cut(toks[0]) and not plainly_cut(toks[1])
 
 
 class _WitnessSearch:
-    """Looks for a text on which two tokenizers part."""
+    """Searches for a text on which two tokenizers differ."""
 
     def __init__(
         self, toks: tuple[Tokenizer, Tokenizer], known: tuple[SpelledTokens, SpelledTokens], by_id: bool
@@ -191,7 +191,7 @@ class _WitnessSearch:
                 yield "".join(map(chr, characters))
 
     def _first(self, texts: Iterator[str], what: str) -> str | None:
-        """The first text on which the two part, the shortest of its block."""
+        """The first text on which the two differ, the shortest of its block."""
         count = 0
         while block := [text for text, _ in zip(texts, range(TEXTS_PER_BATCH), strict=False)]:
             count += len(block)
@@ -210,7 +210,7 @@ class _WitnessSearch:
         return found
 
     def _smaller(self, text: str) -> str:
-        """The text without the characters that are not needed for it."""
+        """The text without characters that are not needed for the difference."""
         while True:
             shorter = [text[:k] + text[k + 1 :] for k in range(len(text))] if len(text) > 1 else []
             found = self._differing(shorter)

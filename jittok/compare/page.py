@@ -16,7 +16,7 @@ td, th { vertical-align: top; }
 """
 SHOWN = 20
 LONGEST_SHOWN = 60
-"""Characters of a text or tokens of a parting that are shown."""
+"""Limit of characters of a text, or tokens of a difference, that are shown."""
 
 
 def whole(title: str, inside: str) -> str:
@@ -29,7 +29,7 @@ def whole(title: str, inside: str) -> str:
 
 
 def comparison(found: dict[str, Any]) -> str:
-    """What a `Comparison` says of documents."""
+    """A `Comparison` as HTML."""
     share = f"{found['differing']} of {found['documents']} documents differ"
     sides = [
         (name, found[key]["name"], found[key]["answers"], found[key]["type"], found[key]["tokens"],
@@ -75,7 +75,7 @@ def _code(text: str) -> Markup:
 
 
 def _tokens(texts: list[str]) -> Markup:
-    """Tokens in boxes, a space shown as one."""
+    """Tokens in boxes, with spaces visible."""
     box = '<span style="background:{};border-radius:.2em;white-space:pre;padding:0 .15em;margin-right:.15em">{}</span>'
     colours = ("#7aa4", "#d9a4")
     shown = [box.format(colours[k % 2], escape(text) or "∅") for k, text in enumerate(texts[:LONGEST_SHOWN])]
@@ -84,7 +84,7 @@ def _tokens(texts: list[str]) -> Markup:
 
 
 def machines(found: dict[str, Any], verdict: str) -> str:
-    """What `Machines` says."""
+    """`Machines` as HTML."""
     rows = [(part["name"], part["verdict"], part["says"], _lines(part["examples"])) for part in found["parts"]]
     parts = [
         f"<div>A <b>{escape(found['a'])}</b>, B <b>{escape(found['b'])}</b></div>",

@@ -1,13 +1,14 @@
-"""Two splitters as one machine: whether they cut every text alike, or the shortest texts that they cut differently.
+"""The product of two splitters as one state machine: whether they cut every text alike, or the shortest texts that they
+cut differently.
 
-A pattern's cutter (`jittok.pretokenize.cutter`) reads a text once and says of each place, there or later, that a piece
-begins. Two of them are walked together over the classes of characters that either tells apart. What is undecided lies
-at three places at most: before the character read last, and where each of the two has made a note. Whoever has cut
-there is part of the state, so there are finitely many, and a place that falls out of sight with one cut alone is a
-difference. Breadth first, so the first texts found are the shortest.
+A pattern's cutter (`jittok.pretokenize.cutter`) reads a text once and outputs, at each offset or later, whether a piece
+begins there. The product runs two of them over the classes of characters that either distinguishes. At most three
+offsets are undecided: before the character read last, and the noted offset of each cutter. Which of the two has cut
+there is part of the state, so there are finitely many states. An offset that leaves the state with a cut by only one of
+the two is a difference. The search is breadth first, so the first texts found are the shortest.
 
-Several patterns after each other are compared one by one, each on any cuts of those before. If each two are alike, that
-is proof enough. If two differ, it counts only if the splitters as wholes show it.
+Lists of patterns are compared one by one, each on any cuts of the patterns before. If all pairs are alike, the
+splitters are. A difference between two patterns counts only if the whole splitters show it.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from jittok.vocab import Vocab
 
 MOST_STATES = 60_000
 MOST_TEXTS = 400
-"""Texts of different cuts that are kept."""
+"""Limit of texts with different cuts that are returned."""
 REPRESENTATIVES = 6
-"""Characters of a class that are tried in a text."""
+"""Limit of characters of a class that are tried in a text."""
 _SURROGATES = (0xD800, 0xDFFF)
 _Flags = tuple[bool, bool]
 
 
 class Verdict(NamedTuple):
-    """What a product says."""
+    """The result of a product."""
 
     same: bool | None  # None: not covered
     states: int
-    texts: list[list[list[int]]]  # for each text its characters, each as some of the code points that do
+    texts: list[list[list[int]]]  # for each text its characters, each as a list of possible code points
 
 
 class _State(NamedTuple):
@@ -52,7 +53,7 @@ class _State(NamedTuple):
 
 
 def stages_of(vocab: Vocab | Pipeline) -> list[Stage] | None:
-    """The automata of a splitter, None where one is not covered. A vocabulary without a splitter has none."""
+    """The automata of a splitter, None if one is not covered. A vocabulary without a splitter has none."""
     if isinstance(vocab, Pipeline):
         return automata_of(vocab.split)
     if vocab.type != "bpe" or vocab.model != "gpt2":
@@ -101,7 +102,7 @@ def _full(runs: tuple[NDArray[np.int64], NDArray[np.uint8]]) -> NDArray[np.uint8
 
 
 def _representatives(members: NDArray[np.int64]) -> list[int]:
-    """Some characters of a class, those that can be seen first."""
+    """Some characters of a class, visible ones first."""
     spread = members[np.linspace(0, members.size - 1, 64).astype(np.int64)].tolist()
     firsts = members[:64].tolist()
     ranked = sorted(dict.fromkeys(firsts + spread), key=lambda c: (not chr(c).isprintable(), c))
@@ -159,7 +160,7 @@ def _parted(cuts: list[list[bool]]) -> bool:
 
 
 def _following(state: _State, runs: tuple[MatchRun, MatchRun], actions: tuple[int, int]) -> tuple[_State, bool]:
-    """The state after a character, and whether a place has fallen out of sight that one of the two alone cuts at."""
+    """The state after a character, and whether an offset has left it at which only one of the two cuts."""
     cuts, here = _acted(state, actions)
     notes = [1 if actions[side] & REMEMBER else state.notes[side] for side in range(2)]
     kept = set(notes) - {0}

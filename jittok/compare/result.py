@@ -1,4 +1,4 @@
-"""What a comparison over documents has found, as data and as it is shown."""
+"""The result of a comparison over documents, as data and as text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Parting:
-    """A stretch of text at whose ends both have a border between tokens, and other tokens in between."""
+    """A difference: a part of a text with a border between tokens at both ends, but different tokens in between."""
 
     text: str
     a: list[str]
@@ -39,14 +39,14 @@ class Parting:
     count: int
     cause: str
     script: str
-    document: int  # where it is met first
+    document: int  # where it occurs first
     where: str
     byte: int
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two tokenizers over documents. Tokens are compared by what they stand for, or by id if that was asked for."""
+    """Two tokenizers over documents. Tokens are compared by their texts, or by id with `by_id`."""
 
     a: Side
     b: Side
@@ -58,7 +58,7 @@ class Comparison:
     causes: dict[str, int]
     scripts: dict[str, int]
     frequent: list[Parting]
-    not_looked_at: int = 0  # partings whose cause was not searched for
+    not_looked_at: int = 0  # differences whose cause was not searched for
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -72,7 +72,7 @@ class Comparison:
         return not self.same
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """The comparison as plain data."""
         return asdict(self)
 
     def to_json(self) -> str:
@@ -80,7 +80,7 @@ class Comparison:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_html(self) -> str:
-        """A page of its own, for light and dark."""
+        """A standalone HTML page, for light and dark."""
         return page.whole(f"{self.a.name} and {self.b.name}", self._repr_html_())
 
     def _repr_html_(self) -> str:
@@ -124,7 +124,7 @@ def _counted(title: str, counts: dict[str, int]) -> list[str]:
 
 
 def of_tally(tally: Any, where: Callable[[int], str] | None = None) -> Comparison:
-    """The comparison that a `Tally` holds."""
+    """The comparison of a `PartingTally`."""
     from jittok.compare.causes import CAUSES, MOST_PARTINGS, Causes
 
     groups = sorted(tally.groups.values(), key=lambda group: (-group.count, group.document, group.position))
@@ -177,7 +177,7 @@ def _notes(tally: Any) -> list[str]:
 
 
 def shown(text: bytes) -> str:
-    """What a token stands for, in one line."""
+    """The text of a token, in one line."""
     return "<unknown>" if text == UNKNOWN else visible(text)
 
 

@@ -1,4 +1,4 @@
-"""Scripts of texts by the names of Unicode."""
+"""Scripts of texts, by their Unicode names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SCRIPTS = (
     "Myanmar", "Georgian", "Hangul", "Ethiopic", "Cherokee", "Canadian_Aboriginal", "Khmer", "Mongolian", "Hiragana",
     "Katakana", "Bopomofo", "Han", "Yi", "Javanese", "Balinese", "Tifinagh", "Coptic",
 )  # fmt: skip
-"""Those that have a line of their own, most common ones first where a character is in none other."""
+"""Scripts that are reported by name, in the order in which they are tried."""
 OTHER = "other scripts"
 KINDS = {"marks": r"\p{M}", "digits": r"\p{N}", "white space": r"\s", "symbols": r"\p{S}", "punctuation": r"\p{P}"}
-"""What texts without letters are made of."""
+"""Categories of texts without letters."""
 NOTHING = "no text"
 
 
@@ -39,7 +39,7 @@ def _script_of_character(c: str) -> str:
 
 
 def script_of(text: bytes) -> str:
-    """The script of the first letter of a text; what it is made of where it has none."""
+    """The script of the first letter of a text; its category if it has no letter."""
     characters = text.decode("utf-8", "replace")
     first = None
     for c in characters:

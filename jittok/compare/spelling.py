@@ -1,4 +1,4 @@
-"""What each token of a tokenizer stands for, spelled alike for files of any kind, so that tokens can be compared."""
+"""The text of each token, in one spelling for all kinds of files, so that tokens can be compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 UNKNOWN = b"\xff<unknown>"
-"""The unknown token, whatever its text; no text has such a byte."""
+"""The unknown token, whatever its text; no valid text has this byte."""
 CONTINUATION = b"##"
 """Before WordPiece's tokens that do not begin a word."""
 CONTROL, USER_DEFINED = 8, 16
@@ -29,20 +29,20 @@ _BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
 
 
 class SpelledTokens(NamedTuple):
-    """What the tokens of a vocabulary stand for."""
+    """The texts of the tokens of a vocabulary."""
 
     texts: list[bytes]
     sizes: NDArray[np.int64]
 
 
 def spelled(tok: Tokenizer) -> SpelledTokens:
-    """What each token stands for, and its bytes."""
+    """The text of each token, and its bytes."""
     texts = spellings(tok)
     return SpelledTokens(texts, np.fromiter(map(len, texts), np.int64, len(texts)))
 
 
 def spellings(tok: Tokenizer) -> list[bytes]:
-    """id -> the bytes that the token stands for; U+2581 is a space, `##` begins WordPiece's inner parts."""
+    """id -> the bytes of the token's text; U+2581 is a space, `##` begins WordPiece's inner parts."""
     vocab = tok.vocab
     rows = _of_file(vocab) if isinstance(vocab, Pipeline) else _of_gguf(tok, vocab)
     if 0 <= vocab.unknown_id < len(rows):
@@ -51,14 +51,14 @@ def spellings(tok: Tokenizer) -> list[bytes]:
 
 
 def shared_numbers(a: list[bytes], b: list[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """For each id of both a number, the same for tokens that stand for the same bytes."""
+    """A number for each id of both, the same for tokens with the same bytes."""
     numbers: dict[bytes, int] = {}
     of_a = np.array([numbers.setdefault(text, len(numbers)) for text in a], np.int32)
     return of_a, np.array([numbers.setdefault(text, len(numbers)) for text in b], np.int32)
 
 
 def cut_out(tok: Tokenizer) -> NDArray[np.bool_]:
-    """For each id: whether the token is cut out of a text before the model sees it."""
+    """For each id: whether the token is found in a text before the model runs."""
     found = np.zeros(tok.vocab_size, np.bool_)
     found[list(tok.special_ids)] = True
     if isinstance(tok.vocab, Vocab):
@@ -102,7 +102,7 @@ def _of_file(pipeline: Pipeline) -> list[bytes]:
 
 
 def _from_alphabet(text: bytes | None) -> bytes:
-    """A token in the byte alphabet as bytes; one with another character stands for its UTF-8."""
+    """The bytes of a byte-level token; a token with another character becomes its UTF-8."""
     raw = (text or b"").decode()
     try:
         return bytes([_BYTE_OF[c] for c in raw])

@@ -1,4 +1,5 @@
-"""Documents through two tokenizers: what differs is counted, each distinct parting once, with where it was first."""
+"""Encodes documents with two tokenizers and counts the differences, grouped, with the first occurrence of each
+group."""
 
 from __future__ import annotations
 
@@ -19,26 +20,26 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 MOST_GROUPS = 200_000
-"""Distinct partings that are remembered; then the rarer half goes, but for its script."""
+"""Limit of distinct differences in memory; beyond it the rarer half is dropped, except for the counts by script."""
 AROUND = 100
-"""Bytes on each side of a parting that are kept, to see its cause by."""
+"""Bytes on each side of a difference that are kept to find its cause."""
 LONGEST_PARTING = 4096
-"""Bytes of a parting that is looked at."""
+"""Limit of bytes of a difference whose cause is searched for."""
 MOST_ALIGNED = 1 << 20
-"""Bytes of documents that are aligned the slow way. In others that need it no partings are searched for."""
+"""Limit of bytes of documents that are aligned in Python. In further ones no differences are located."""
 
 
 @dataclass(slots=True)
 class Group:
-    """Partings of the same text into the same tokens."""
+    """Differences with the same text and the same tokens."""
 
     text: bytes
     a: list[int]  # ids
     b: list[int]
     script: str
-    document: int  # where it was met first
+    document: int  # where it occurred first
     position: int  # byte in there
-    around: bytes  # the text with some of what is around it, empty for a very long one
+    around: bytes  # the text with some context, empty for a very long one
     at: int  # where it begins in `around`
     whole: tuple[bool, bool]  # whether `around` begins and ends as the document does
     count: int = 0
@@ -47,7 +48,7 @@ class Group:
 
 @dataclass
 class PartingTally:
-    """What is known after the documents so far."""
+    """The counts over the documents so far."""
 
     a: Tokenizer
     b: Tokenizer
@@ -62,8 +63,8 @@ class PartingTally:
     partings: int = 0
     scripts: dict[str, int] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
-    forgotten: int = 0  # partings whose group was dropped
-    aligned: int = 0  # bytes that were aligned the slow way
+    forgotten: int = 0  # differences whose group was dropped
+    aligned: int = 0  # bytes that were aligned in Python
     not_aligned: int = 0  # documents that would have needed it, and differ
 
     def __post_init__(self) -> None:
@@ -76,11 +77,11 @@ class PartingTally:
 
     @property
     def both_spelled(self) -> tuple[SpelledTokens, SpelledTokens]:
-        """What each id stands for, on both sides."""
+        """The texts of all ids, on both sides."""
         return self._spelled
 
     def spelled(self, group: Group) -> tuple[list[bytes], list[bytes]]:
-        """What the tokens of a parting stand for, on both sides."""
+        """The texts of the tokens of a difference, on both sides."""
         a, b = self._spelled
         return [a.texts[token] for token in group.a], [b.texts[token] for token in group.b]
 

@@ -1,4 +1,4 @@
-"""Where the tokens of documents stand: by the tokens themselves where these spell a document, else by alignment.
+"""Spans of the tokens of documents: from the lengths of tokens if their texts make up the document, else by alignment.
 
 Alignment of files that are not GGUF runs in plain Python, some 100 KB a second. Most documents do not need it.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Placed(NamedTuple):
-    """Documents as tokens. Those of `left` have no spans yet."""
+    """Documents as tokens. The documents in `left` have no spans yet."""
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
@@ -48,7 +48,7 @@ def placed(tok: Tokenizer, docs: Documents, known: SpelledTokens, options: dict[
             continue
         text = docs.between(int(docs.starts[row]), int(docs.stops[row]))
         said = b"".join([known.texts[token] for token in rows.ids[first:last].tolist()])
-        front = len(said) - len(text)  # 1 where a space was put before
+        front = len(said) - len(text)  # 1 if a space was added before the text
         if front not in (0, 1) or said[front:] != text:
             left.append(row)
             continue
