@@ -78,7 +78,7 @@ def jittok(home, *arguments, **settings):
 
 @process
 def test_the_command_compiles_for_a_level_in_a_process_of_its_own(tmp_path):
-    assert "expected it with warm only" in jittok(tmp_path, "list", "--level", "v2").stderr
+    assert "found --level, which only warm takes" in jittok(tmp_path, "list", "--level", "v2").stderr
     refused = jittok(tmp_path, "warm", "--level", "v9")
     assert refused.returncode == 2
     assert "found 'v9', expected one that this processor runs: v" in refused.stderr
