@@ -37,7 +37,7 @@ def comparison(found: dict[str, Any]) -> str:
         for name, key in (("A", "a"), ("B", "b"))
     ]  # fmt: skip
     parts = [
-        f"<div><b>{share}</b>, {found['bytes']} bytes, {found['partings']} partings</div>",
+        f"<div><b>{share}</b>, {found['bytes']} bytes, {found['partings']} differences</div>",
         table(("", "tokenizer", "answers as", "type", "tokens", "a byte"), sides, len(sides)),
     ]
     if found["partings"]:
@@ -66,7 +66,7 @@ def _bars(title: str, counts: dict[str, int]) -> str:
         )
         for name, count in list(counts.items())[:12]
     ]
-    return f"<div>{table((title, 'partings', ''), rows, len(rows))}</div>"
+    return f"<div>{table((title, 'differences', ''), rows, len(rows))}</div>"
 
 
 def _code(text: str) -> Markup:

@@ -95,14 +95,14 @@ class Comparison:
             f"     {self.b.tokens} tokens, {self.b.tokens_per_byte:.4f} a byte",
         ]
         if self.partings:
-            lines.append(f"{self.partings} partings")
-            more = {"rarer, not looked at": self.not_looked_at} if self.not_looked_at else {}
+            lines.append(f"{self.partings} differences")
+            more = {"rarer, not analyzed": self.not_looked_at} if self.not_looked_at else {}
             lines += _counted("by cause", {**self.causes, **more})
             lines += _counted("by script", self.scripts)
             lines.append("the most frequent")
             for each in self.frequent[:SHOWN]:
                 lines += [
-                    f"  {each.count:>8}  {_short(repr(each.text))}  {each.cause or 'not looked at'}, {each.script}",
+                    f"  {each.count:>8}  {_short(repr(each.text))}  {each.cause or 'not analyzed'}, {each.script}",
                     f"            A  {_short(' | '.join(each.a))}",
                     f"            B  {_short(' | '.join(each.b))}",
                     f"            first in {one_name(each.where)}, byte {each.byte}",
@@ -111,7 +111,7 @@ class Comparison:
         return harmless("\n".join(lines)) + "\n"
 
     def __repr__(self) -> str:
-        return f"Comparison({self.differing} of {self.documents} documents differ, {self.partings} partings)"
+        return f"Comparison({self.differing} of {self.documents} documents differ, {self.partings} differences)"
 
 
 def _short(text: str) -> str:
@@ -170,8 +170,8 @@ def _notes(tally: Any) -> list[str]:
     if not tally.not_aligned:
         return []
     note = (
-        f"in {tally.not_aligned} more documents that differ, partings were not looked for: where their tokens stand is "
-        f"found slowly, and only for {tally.aligned} bytes"
+        f"in {tally.not_aligned} more documents that differ, differences were not located: finding the spans of their "
+        f"tokens is slow, and was done for {tally.aligned} bytes only"
     )
     return [note]
 

@@ -1,1 +1,2 @@
-"""Plain data in, markup out. Imports nothing of the package, so that anything may show itself."""
+"""Displays of tokens, traces and facts, as HTML and for terminals: plain data in, markup out. Imports nothing else of
+the package, so that every package may use it."""

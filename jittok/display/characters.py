@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MARKS = {" ": "·", "\n": "↵", "\t": "⇥", "\r": "␍", "\u00a0": "⍽", "\u2581": "▁"}
-"""What is for white space."""
+"""The marks shown for white space."""
 OPEN, CLOSE = "⟨", "⟩"
-"""Around hex digits of bytes that are no character."""
+"""Around hex digits of bytes that are not characters."""
 
 
 class CharacterRun(NamedTuple):
-    """A stretch of a text: `kind` is "text", "space" (a mark), "escape" or "bytes" (hex digits)."""
+    """A run of a text: `kind` is "text", "space" (a mark), "escape" or "bytes" (hex digits)."""
 
     kind: str
     text: str
 
 
 def parts(raw: bytes) -> list[CharacterRun]:
-    """What to show for bytes, stretch by stretch."""
+    """The runs to show for bytes."""
     found: list[CharacterRun] = []
     for c in raw.decode("utf-8", "surrogateescape"):
         part = _part(c)

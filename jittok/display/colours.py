@@ -13,14 +13,14 @@ HUES = (
     (171, 71, 188),
     (175, 150, 0),
 )
-"""Red, green, blue. Far enough apart on white and on black at the opacity below."""
+"""Red, green, blue. Distinguishable on white and on black at the opacity below."""
 OPACITY = 0.3
 TERMINAL = ("blue", "yellow", "green", "magenta", "cyan", "red", "white")
 """The same number of colors by the names that terminals know."""
 
 
 def alternate(keys: Sequence[int]) -> list[int]:
-    """A hue for each of a row of things: the same for the same key where possible, never that of the neighbor."""
+    """A hue per item of a row: the same for the same key where possible, never that of a neighbor."""
     chosen: list[int] = []
     for key in keys:
         hue = key % len(HUES)

@@ -28,11 +28,11 @@ def token_rows(rows: Sequence[Sequence[Record]], lengths: Sequence[int], row_cou
 
 
 def aligned(tokens: Sequence[Record], title: str) -> str:
-    """The tokens of one text, which know their spans."""
+    """The tokens of one text, with their spans."""
     return f'<div style="max-width:100%;overflow-x:auto"><div>{escape(title)}</div>{chips(tokens)}</div>'
 
 
 def facts(title: str, rows: Sequence[tuple[str, object]], tokens: Sequence[Record] = ()) -> str:
-    """Names and values under a title, and special tokens folded."""
+    """Names and values under a title, with special tokens folded."""
     folded = fold(f"{len(tokens)} special token{'' if len(tokens) == 1 else 's'}", chips(tokens)) if tokens else ""
     return f"<div><b>{escape(title)}</b></div>{table(('', ''), rows, len(rows))}{folded}"

@@ -13,30 +13,31 @@ from jittok.display.tokens import CHIP, CLOSE, DIM, marked, rest
 
 Record = dict[str, Any]
 WIDEST = 48
-"""Columns that a picture may have; longer ones are shown as tables alone."""
+"""Limit of columns of a picture; longer ones are shown as tables only."""
 STEPS = 40
-"""Steps of a queue that are drawn."""
+"""Limit of steps of a queue that are drawn."""
 BARS = 24
-"""Rows of bars that are drawn of a lattice."""
+"""Limit of rows of bars that are drawn for a lattice."""
 STRONG, WEAK = 0.5, 0.12
 
 
 def text_chip(text: str | bytes, hue: int = 0, title: str = "") -> str:
-    """A colored stretch of text."""
+    """A colored run of text."""
     raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     style = f"{CHIP};{background(hue)}"
     return f'<code style="{style}" title="{escape(title)}">{marked(raw) or "∅"}</code>'
 
 
 def text_chips(texts: Sequence[str], titles: Sequence[str] = ()) -> str:
-    """Colored stretches side by side."""
+    """Colored runs side by side."""
     said = titles or [""] * len(texts)
     chips = [text_chip(text, k % 7, title) for k, (text, title) in enumerate(zip(texts, said, strict=True))]
     return " ".join(chips).replace(CHIP, f"{CHIP};{CLOSE}")
 
 
 def merges(symbols: Record, pops: Sequence[Record]) -> str:
-    """A queue as a pyramid: a row a step, each symbol as wide as the symbols it was made of. "" if it is too wide."""
+    """A queue as a pyramid: a row per step, each symbol as wide as the symbols it was merged from. "" if it is too
+    wide."""
     first = symbols["symbols"]
     count = len(first)
     if count > WIDEST:
@@ -132,7 +133,7 @@ def _packed_row(bars: Sequence[Any], count: int, name: str) -> list[TableCell]:
 
 
 def matches(rows: Sequence[Record], word: str) -> str:
-    """The places of a word where a token was searched for, each as wide as what it found. "" if the word is too
+    """The offsets of a word where a token was searched for, each as wide as the token found. "" if the word is too
     long."""
     raw = word.encode()
     starts = [k for k, byte in enumerate(raw) if byte & 0xC0 != 0x80]

@@ -15,11 +15,11 @@ Record = dict[str, Any]
 Records = Sequence[Record]
 FRAME = "max-width:100%;overflow-x:auto"
 MOST_SHOWN = 200
-"""Characters, words or stretches of a text that are shown at once."""
+"""Limit of characters, words or runs of a text that are shown at once."""
 MOST_HTML = 80_000
-"""Characters of HTML of all stages together; stages that would be too much say how to see them."""
+"""Limit of characters of HTML of all stages together; a stage beyond it shows how to display it alone."""
 PICTURES = 60_000
-"""Characters of HTML of the pictures of one stage."""
+"""Limit of characters of HTML of the pictures of one stage."""
 ABOUT = {
     "fragments": "the text cut around special tokens: the buffer after each of them",
     "normalized": "what the text becomes before it is cut",
@@ -37,7 +37,7 @@ ABOUT = {
 
 
 def trace(facts: Record, stages: Mapping[str, Records], context: Record) -> str:
-    """All stages of one text, each folded but for the tokens."""
+    """All stages of one text, folded except for the tokens."""
     options = [name for name in ("add_special", "parse_special") if facts[name]]
     title = (
         f"<b>{escape(facts['vocab'])}</b> ({escape(facts['type'])}"
@@ -102,7 +102,7 @@ def _normalized(records: Records, context: Record) -> str:
     out = []
     for record in records[:ROWS]:
         text = record["text"].encode("utf-8", "surrogateescape")
-        shown, copied = [], b""  # what is unchanged is shown in one go: its bytes may be parts of characters
+        shown, copied = [], b""  # unchanged bytes are shown together: they may be parts of characters
         for k, (i, j, start, stop) in enumerate(record["map"][:MOST_SHOWN]):
             before = raw[start:stop]
             if text[i:j] == before:
@@ -129,7 +129,7 @@ def _normalized(records: Records, context: Record) -> str:
 
 
 def _changes(step: Record) -> bool:
-    """Whether a step of normalizing is worth a line."""
+    """Whether a step of normalizing is shown."""
     if step["rule"] == "kept":
         return bool(step["lower"] != step["code_point"])
     return bool(step["rule"] != "unchanged")

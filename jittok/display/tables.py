@@ -9,14 +9,14 @@ from typing import NamedTuple
 from jittok.display.tokens import rest
 
 ROWS = 40
-"""Rows that a table shows."""
+"""Limit of rows of a table."""
 LINE = "1px solid #8885"
 CELL = f"padding:1px 7px;text-align:left;border:{LINE}"
 TABLE = "border-collapse:collapse;margin:4px 0"
 
 
 class Markup(str):
-    """HTML that needs no escaping any more."""
+    """HTML that is already escaped."""
 
     __slots__ = ()
 

@@ -7,23 +7,22 @@ from collections.abc import Sequence
 from typing import IO
 
 COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters that tell a terminal to do something, or turn the direction of the text after them. Line feeds and tabs
-are none of these."""
+"""Control characters, and characters that change the direction of the text after them. Line feeds and tabs are not
+among them."""
 
 
 def harmless(text: str) -> str:
-    """A text for people, without characters that are commands to a terminal. Names of files and tokens may have such
-    characters: they become escapes."""
+    """A text for people, with control characters escaped. Names of files and tokens may hold commands to a terminal."""
     return COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def harmless_json(text: str) -> str:
-    """The same for JSON, which has escapes of its own. A reader of JSON gets the same data."""
+    """The same for JSON, with JSON's own escapes. The parsed data is the same."""
     return COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_name(name: str) -> str:
-    """The name of a file as part of a line. Line ends and tabs become escapes too: else the name would make lines."""
+    """The name of a file as part of a line. Line ends and tabs are escaped too, so the name cannot add lines."""
     return harmless(name.replace("\n", "\\n").replace("\t", "\\t"))
 
 
@@ -41,7 +40,7 @@ def table(title: str, rows: Sequence[tuple[str, object]]) -> str:
 
 
 def print_notes(title: str, notes: Sequence[str], stream: IO[str]) -> None:
-    """Write a title and one line a note to a stream."""
+    """Write a title and one line per note to a stream."""
     stream.write(harmless("\n".join([title, *(f"  - {note}" for note in notes)])) + "\n")
 
 
@@ -54,7 +53,7 @@ def print_table(title: str, rows: Sequence[tuple[str, object]], stream: IO[str])
             from rich.text import Text
         except ImportError:
             pass
-        else:  # Text: a str with brackets is markup of rich's
+        else:  # Text: rich would parse brackets in a str as markup
             grid = Table(title=Text(harmless(title)), title_justify="left", show_header=False, box=None)
             grid.add_column(style="cyan")
             grid.add_column(overflow="fold")

@@ -13,14 +13,14 @@ from jittok.display.tokens import SPECIAL
 Record = dict[str, Any]
 Records = Sequence[Record]
 ROWS = 100
-"""Lines that a stage has unless all are asked for."""
+"""Default limit of lines of a stage."""
 WIDEST = 60
-"""Characters of a cell."""
+"""Limit of characters of a cell."""
 GOOD, BAD, FAINT, TITLE = "bold green", "dim", "dim", "bold"
 
 
 class StyledText(NamedTuple):
-    """A stretch of a line; `style` is one of rich's."""
+    """A run of a line; `style` is one of rich's."""
 
     text: str
     style: str = ""
@@ -45,7 +45,7 @@ def plain(shown: Iterator[Line]) -> str:
 
 
 def print_lines(shown: Iterator[Line], stream: IO[str], colour: bool | None = None) -> None:
-    """Lines to a stream, in color if that is a terminal (or `colour` says so) and rich is installed."""
+    """Write lines to a stream, in color if it is a terminal (or `colour` is True) and rich is installed."""
     if stream.isatty() if colour is None else colour:
         try:
             from rich.console import Console
@@ -76,7 +76,7 @@ def lines(facts: Record, stages: Mapping[str, Records], context: Record, rows: i
 
 
 def stage_lines(name: str, records: Records, context: Record, rows: int | None = ROWS) -> Iterator[Line]:
-    """One stage: a title and a line a record."""
+    """One stage: a title and a line per record."""
     yield [StyledText(name, TITLE), StyledText(f"  {len(records)}", FAINT)]
     shown = records if rows is None else records[:rows]
     if name == "merges":
@@ -208,7 +208,7 @@ def _symbols(record: Record, context: Record) -> list[StyledText]:
 
 
 def _merge_lines(records: Records, context: Record) -> Iterator[Line]:
-    """A line a pair, with the symbols as they are after it, under the word that they belong to."""
+    """A line per pair, with the symbols after it, under their word."""
     del context
     position: Any = None
     for row in records:

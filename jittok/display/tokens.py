@@ -10,11 +10,11 @@ from jittok.display.characters import parts, shares
 from jittok.display.colours import alternate, background
 
 SHOWN, FOLDED = 100, 200
-"""Tokens that are seen at once, and that can be unfolded."""
+"""Limits of tokens that are shown at once, and that can be unfolded."""
 SPECIAL = {"control", "unknown", "user_defined"}
 CHIP = "color:inherit;border-radius:3px;padding:1px 2px;white-space:pre-wrap"
 CLOSE = "margin:1px -1px"
-"""Between tokens stands a space, which says where they end even where a site takes all styles away."""
+"""A space between tokens shows where they end, even if a site removes all styles."""
 DIM = "opacity:.55"
 
 Record = dict[str, Any]
@@ -39,7 +39,7 @@ def chips(tokens: Sequence[Record]) -> str:
 
 
 def chip(token: Record, hue: int, share: str = "") -> str:
-    """One token. `share`: what it holds of a character that it does not hold whole."""
+    """One token. share: which bytes it holds of a character that it holds only in part."""
     known = _raw(token)
     raw = str(token["id"]).encode() if known is None else known
     special = SPECIAL & set(token.get("attributes", ()))
@@ -59,7 +59,7 @@ def _raw(token: Record) -> bytes | None:
 
 
 def caption(token: Record, share: str = "") -> str:
-    """What hovering over a token tells."""
+    """The tooltip of a token."""
     lines = [f"id {token['id']}"]
     if token.get("text") is not None:
         lines.append(f"token {token['text']!r}")

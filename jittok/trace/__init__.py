@@ -1,7 +1,7 @@
 """Stages of tokenizing as data, by running the references with an observer: slow and literal on purpose.
 
-`run.trace_text` makes a `Trace` and compares its ids with those that the kernels gave, which the caller passes in. One
-file a vocabulary type notes what happens to the text between two special tokens; `trace.py` holds the result.
+`run.trace_text` builds a `Trace` and compares its ids with those of the kernels, which the caller passes in. One file
+per vocabulary type records the steps on the text between two special tokens; `trace.py` holds the result.
 """
 
 from jittok.trace.files import trace_file

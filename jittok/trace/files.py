@@ -1,4 +1,4 @@
-"""A text through the steps of a `Pipeline`: what each normalizer, each stage of the splitter and the model make."""
+"""Traces a text through the steps of a `Pipeline`: the result of each normalizer, splitter stage and model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jittok.vocab.describe import described
 def trace_file(
     pipeline: Pipeline, text: bytes, ids: Sequence[int], *, add_special: bool = False, parse_special: bool = False
 ) -> Trace:
-    """All stages of tokenizing a text. `ids`: what was encoded; AssertionError when the plain way gives others."""
+    """All stages of tokenizing a text. ids: those of the kernels; AssertionError if the reference's differ."""
     tokens = aligned(pipeline, text, add_special, parse_special)
     if [token.id for token in tokens] != list(ids):
         raise AssertionError(f"kernels give other ids than the plain way for {text[:200]!r}, please report it")
@@ -37,7 +37,7 @@ def trace_file(
 
 
 def describe_step(step: Any) -> str:
-    """A step as people read it: its name and what it was told."""
+    """A step for people: its name and its settings."""
     told = []
     for name, value in step._asdict().items():
         if isinstance(value, steps.Pattern):
@@ -50,7 +50,7 @@ def describe_step(step: Any) -> str:
 
 
 class _Recorder:
-    """The stages of a trace while it grows."""
+    """The stages of a trace under construction."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline, self.run_ = pipeline, runner(pipeline)
@@ -66,7 +66,7 @@ class _Recorder:
         return whole
 
     def run(self, raw: bytes, parse_special: bool) -> None:
-        """All steps but the tokens themselves."""
+        """All steps except the tokens themselves."""
         text, units = read_text(raw)
         self._buffers(raw, text, units, parse_special)
         if self.run_.pieces:
@@ -81,7 +81,7 @@ class _Recorder:
                 self._word(word)
 
     def _buffers(self, raw: bytes, text: str, units: list[Unit], parse_special: bool) -> None:
-        """The text cut at added tokens: by the first search, then by that of the normalized ones."""
+        """The text split at added tokens: by the search in the raw text, then by that in the normalized text."""
         whole = [{"type": "raw_text", "offset": 0, "length": len(raw)}] if raw else []
         records: list[Record] = [{"searched": 0, "special": None, "text": None, "found": 0, "buffer": whole}]
         if not self.run_.pieces:
@@ -100,7 +100,7 @@ class _Recorder:
         self.stages["fragments"] = records
 
     def _see(self, step: Any, made: Piece | list[Piece]) -> None:
-        """What a step has made; see `reference.pipeline.run.See`."""
+        """Record the result of a step; see `reference.pipeline.run.See`."""
         if step == "cut":
             assert isinstance(made, Piece)
             self.fragment += 1
@@ -131,7 +131,7 @@ class _Recorder:
 
 
 class _Watch(Watch):
-    """Notes what a model does with one word."""
+    """Records the steps of a model on one word."""
 
     def __init__(self, recorder: _Recorder, number: int, word: str) -> None:
         self.recorder, self.number, self.raw = recorder, number, word.encode()
@@ -170,11 +170,11 @@ class _Watch(Watch):
         return rows
 
     def tried(self, start: int, stop: int, token: int | None) -> None:
-        """A stretch of the word that was looked up: characters, or bytes where the model is of bytes."""
+        """A part of the word that was looked up: characters, or bytes for a model over bytes."""
         self.tries.setdefault(start, []).append((stop, token))
 
     def rival(self, start: int, stop: int, token: int, score: float, total: float, won: bool) -> None:
-        """A token on a way to a place."""
+        """A token on a path to an offset."""
         text = self.raw.decode()[start:stop]
         self.rivals.setdefault(stop, []).append({
             "token_id": token, "text": text, "input_offset": self._byte(start), "score": score, "score_sum": total,
@@ -185,7 +185,7 @@ class _Watch(Watch):
         return len(self.raw.decode()[:at].encode())
 
     def finish(self, parts: list[tuple[int, int, int]]) -> None:
-        """What became of the word."""
+        """Record the tokens of the word."""
         final = [
             {"text": self.raw[start:stop].decode("utf-8", "backslashreplace"), "ids": [token], "is_token": True}
             for token, start, stop in parts
@@ -239,7 +239,7 @@ def _between(found: list[Token], size: int) -> list[Record]:
 
 
 def _joined_units(units: list[Unit]) -> list[list[int]]:
-    """[first byte, end, source start, source end] of stretches that have become what they are as one."""
+    """[first byte, end, source start, source end] of each part that was rewritten as one unit."""
     found: list[list[int]] = []
     for k, (start, stop) in enumerate(units):
         if found and found[-1][2:] == [start, stop] and found[-1][1] == k:

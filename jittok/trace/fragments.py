@@ -1,4 +1,4 @@
-"""The buffer of fragments around special tokens, after each of them and insertion by insertion."""
+"""The buffer of fragments, after each special token and after each insertion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
 
 ALL_SHOWN = 64
-"""Up to so many special tokens have a record each; of more, only those that were found."""
+"""Up to so many special tokens, each has a record; with more, only those that were found."""
 
 
 def record_partition(vocab: Vocab, text: bytes, parse_special: bool) -> tuple[list[Fragment], list[Record]]:
@@ -31,9 +31,9 @@ def record_partition(vocab: Vocab, text: bytes, parse_special: bool) -> tuple[li
 
 
 def insertions(vocab: Vocab, text: bytes, parse_special: bool) -> Iterator[list[Record]]:
-    """The buffer at the start and after each insertion and removal, as a debugger sees the list.
+    """The buffer at the start and after each insertion and removal, as a debugger shows the list.
 
-    A fragment is taken out only when its parts are after it. Source: llama.cpp, `tokenizer_st_partition`.
+    A fragment is removed only after its parts have been inserted after it. Source: llama.cpp, `tokenizer_st_partition`.
     """
     states: list[tuple[int, list[Fragment]]] = []
     partition(vocab, text, parse_special, lambda token, now: states.append((token, now)))
@@ -71,7 +71,7 @@ def _cut(
             buffer = [*buffer[: at + k], part, *buffer[at + k :]]
             yield at, buffer
         buffer = [*buffer[:at], *buffer[at + 1 :]]
-        at += len(new) - 1  # the rest of the text, if there is one: it is cut next
+        at += len(new) - 1  # the rest of the text, if there is one: it is split next
         more = any(part.token == token for part in parts)
         yield at if more else at + 1, buffer
         if not more:

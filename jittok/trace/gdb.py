@@ -1,7 +1,7 @@
-"""A trace as a script for gdb: where to stop in llama.cpp, what to look at, and what should be seen there.
+"""A trace as a gdb script: breakpoints in llama.cpp, expressions to print, and their expected values.
 
-Lines are found by a few words of llama.cpp's source inside a function, so that the script outlives changes elsewhere in
-the file. Each stop prints its values beside the expected ones and continues.
+Lines are found by a few words of llama.cpp's source inside a function, so that the script survives changes elsewhere in
+the file. Each breakpoint prints its values next to the expected ones and continues.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ stops.append(Seen({stage!r}, {function!r},
     {values!r},
     {expected}))"""
 PER_LINE = 6
-"""Expected values that are in one line."""
+"""Limit of expected values on one line."""
 
 
 class Breakpoint(NamedTuple):
-    """A place to stop at and what should be seen there, time by time."""
+    """A breakpoint and its expected values, one per hit."""
 
     stage: str
     about: str
@@ -93,7 +93,7 @@ class Breakpoint(NamedTuple):
 
 
 def gdb_script(vocab: Vocab, text: bytes, facts: Record, stages: Stages) -> str:
-    """The script. `facts`: what was asked, as `Trace.facts` gives it."""
+    """The script. facts: the arguments of the trace, from `Trace.facts`."""
     options = ["--ids", "--no-escape"]
     options += [] if facts["add_special"] else ["--no-bos"]
     options += [] if facts["parse_special"] else ["--no-parse-special"]
@@ -112,7 +112,7 @@ def gdb_script(vocab: Vocab, text: bytes, facts: Record, stages: Stages) -> str:
 
 
 def stops(vocab: Vocab, stages: Stages) -> Iterator[Breakpoint]:
-    """The places that this type of vocabulary comes by."""
+    """The breakpoints of this type of vocabulary."""
     found = [
         (part["token"], part["offset"])
         for record in stages["fragments"]
@@ -134,7 +134,7 @@ def stops(vocab: Vocab, stages: Stages) -> Iterator[Breakpoint]:
 
 
 def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> Iterator[Breakpoint]:
-    """The stops of a queue. `left`: the name of the left symbol in the loop; `value`: "rank" or "score"."""
+    """The breakpoints of a queue. `left`: the name of the left symbol in the loop; `value`: "rank" or "score"."""
     key = "word" if value == "rank" else "fragment"
     later: dict[Any, list[Record]] = {}
     for row in stages["merges"]:

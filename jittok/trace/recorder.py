@@ -1,4 +1,4 @@
-"""Where the sessions of a trace put what they see."""
+"""Collects the records of the sessions of a trace."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ SYMBOL_ROWS = 200_000
 
 
 class Recorder:
-    """The stages of a trace while it grows. `replace`: what cannot be encoded becomes U+FFFD or the unknown token."""
+    """The stages of a trace under construction. replace: text that cannot be encoded becomes U+FFFD or the unknown
+    token."""
 
     def __init__(self, vocab: Vocab, replace: bool) -> None:
         self.vocab = vocab
         self.replace = replace
-        self.fragment = 0  # the number of the fragment at work, in the final buffer
+        self.fragment = 0  # the number of the current fragment in the final buffer
         self.stages: dict[str, list[Record]] = {}
         self.symbol_rows = 0
 
@@ -35,17 +36,17 @@ class Recorder:
         return len(self.stages.get(stage, []))
 
     def mark(self) -> dict[str, int]:
-        """What `back_to` goes back to."""
+        """The state that `back_to` restores."""
         return {stage: len(records) for stage, records in self.stages.items()}
 
     def back_to(self, mark: dict[str, int]) -> None:
-        """Forget what was noted since."""
+        """Drop the records since `mark`."""
         for stage, records in self.stages.items():
             del records[mark.get(stage, 0) :]
 
 
 def units(text: Mapped) -> list[list[int]]:
-    """[first byte, end, source start, source end] of the stretches that have become what they are as one."""
+    """[first byte, end, source start, source end] of each part that was rewritten as one unit."""
     found: list[list[int]] = []
     for k, (start, stop) in enumerate(zip(text.starts, text.stops, strict=True)):
         if found and found[-1][2:] == [start, stop] and found[-1][1] == k:
@@ -56,9 +57,9 @@ def units(text: Mapped) -> list[list[int]]:
 
 
 class Merging:
-    """An observer of `merge_pairs`: a record a pop in `merges`, and the pairs offered before the first one.
+    """An observer of `merge_pairs`: a record per pop in `merges`, and the pairs offered before the first one.
 
-    `place`: fields that say which word; `value`: the name and the value of a pair's priority ("rank" or "score").
+    position: fields that identify the word; name: of a pair's priority, "rank" or "score".
     """
 
     def __init__(self, recorder: Recorder, position: Record, name: str) -> None:
@@ -69,7 +70,7 @@ class Merging:
         self._rows: list[Record] | None = None
 
     def start(self, symbols: Symbols) -> None:
-        """Note the symbols before the first step."""
+        """Record the symbols before the first step."""
         self._rows = [self._row(symbols, i) for i in range(len(symbols.n))]
 
     def __call__(self, what: str, pair: Pair, symbols: Symbols) -> None:

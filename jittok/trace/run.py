@@ -1,4 +1,4 @@
-"""A text through the reference, step by step, and the comparison with what the kernels gave."""
+"""Traces a text through the reference, step by step, and compares the ids with those of the kernels."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
     "ugm": ugm.session,
     "wpm": wpm.session,
 }
-"""By type."""
+"""Sessions by vocabulary type."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
-"""What llama.cpp's decoder makes a code point above U+10FFFF of."""
+"""The replacement of a code point above U+10FFFF by llama.cpp's decoder."""
 REPLACEMENT = "\ufffd".encode()
 NEAR = 100
-"""Bytes on each side of a difference that a report shows of a long text."""
+"""Bytes on each side of a difference that a report shows for a long text."""
 
 
 def trace_text(
@@ -49,11 +49,11 @@ def trace_text(
     parse_special: bool = False,
     replace: bool = False,
 ) -> Trace:
-    """All stages of tokenizing a text. `ids`: what the kernels gave for it.
+    """All stages of tokenizing a text. ids: those of the kernels.
 
     `replace`: each byte of a code point above U+10FFFF, and of a space inside a word, is read as U+FFFD, a byte without
-    a token as the unknown one. Raises EncodingFailed and UnsupportedVocab as encoding does, and AssertionError when the
-    ids of the reference are others: one of the two is wrong then, which is for us to mend.
+    a token as the unknown one. Raises EncodingFailed and UnsupportedVocab as encoding does, and AssertionError if the
+    ids of the reference differ: then one of the two has a bug.
     """
     if not kind_of(vocab).module:
         raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary that can tokenize")
@@ -85,7 +85,7 @@ def _after_special(fragments: list[Fragment]) -> list[bool]:
 
 
 def _session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
-    """The tokens of one stretch of text; once more without impossible code points if that is asked for."""
+    """The tokens of one fragment; with `replace`, repeated without invalid code points if it fails."""
     mark = recorder.mark()
     try:
         return _session_once(recorder, fragment, after_special)
@@ -129,7 +129,7 @@ def _without_inner_spaces(vocab: Vocab, fragment: Mapped) -> Mapped:
 
 
 def _token_record(vocab: Vocab, number: int, token: Token) -> Record:
-    """One token as users meet it: what `describe` says, its number, and the bytes of the text that it stands for."""
+    """One token as shown to users: the facts of `describe`, its number, and its span."""
     raw = full_piece(vocab, token.id) if 0 <= token.id < len(vocab) else b""
     return {"index": number, **describe(vocab, token.id, raw), "span": [token.start, token.stop]}
 

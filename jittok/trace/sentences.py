@@ -9,7 +9,7 @@ Record = dict[str, Any]
 
 
 def sentence(stage: str, record: Record, regexes: Sequence[str] = ()) -> str:
-    """What a record says. `regexes`: the patterns that words name by number."""
+    """The sentence of a record. regexes: the patterns that words refer to by number."""
     if stage == "words":
         return _word(record, regexes)
     return _SENTENCES[stage](record)

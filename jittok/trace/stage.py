@@ -31,20 +31,20 @@ STAGES = (
 )
 """All stages, in the order in which they happen."""
 MISSING = -1
-"""What is for None in a column of integers of `Stage.array`."""
+"""The value for None in a column of integers of `Stage.array`."""
 
 
 class Stage(list[Record]):
-    """The records of one stage, in the order in which they happened. A list, which shows itself."""
+    """The records of one stage, in the order in which they happened. A list with its own display."""
 
     def __init__(self, name: str, records: list[Record]) -> None:
         super().__init__(records)
         self.name = name
         self.context: Record = {}
-        """What pictures need beside the records: the text and the other stages; see `Trace`."""
+        """What pictures need besides the records: the text and the other stages; see `Trace`."""
 
     def to_dict(self) -> list[Record]:
-        """The records as JSON can hold them: an infinite or missing number is None."""
+        """The records as values that JSON supports: an infinite or missing number is None."""
         plain: list[Record] = finite(list(self))
         return plain
 
@@ -54,7 +54,8 @@ class Stage(list[Record]):
 
     @property
     def array(self) -> NDArray[Any]:
-        """A structured array, a row a record: its numbers and flags. None is -1 among integers, NaN among floats."""
+        """A structured array with a row per record: its numbers and flags. None is -1 among integers, NaN among
+        floats."""
         names = list(dict.fromkeys(name for record in self for name in record))
         columns: dict[str, NDArray[Any]] = {}
         for name in names:
@@ -75,7 +76,7 @@ class Stage(list[Record]):
 
 
 def _column(values: list[Any]) -> NDArray[Any] | None:
-    """A column of bool, int64 or float64; None for what holds anything else."""
+    """A column of bool, int64 or float64; None if it holds anything else."""
     known = [value for value in values if value is not None]
     if not all(isinstance(value, int | float) for value in known):
         return None
@@ -87,7 +88,7 @@ def _column(values: list[Any]) -> NDArray[Any] | None:
 
 
 def finite(value: Any) -> Any:
-    """The same records and lists with None for numbers that JSON does not have."""
+    """The same records and lists with None for numbers that JSON does not support."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What `Tokenizer.trace` gives: all stages of one text, as data and as pictures."""
+"""The result of `Tokenizer.trace`: all stages of one text, as data and as pictures."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Trace:
     """The stages of tokenizing one text. A stage that the vocabulary's type does not have is empty.
 
     fragments   the buffer after each special token that was searched for: raw text with offset and length, or a token
-    normalized  UGM, WPM, SPM: what a fragment becomes; map: [first byte, end, source start, source end]; other files
-                than GGUF: a record a step of the normalizer
+    normalized  UGM, WPM, SPM: the normalized fragment; map: [first byte, end, source start, source end]; other files
+                than GGUF: a record per step of the normalizer
     charsmap    UGM: the bytes of each walk through the character map
     split       other files than GGUF: the words after each stage of the splitter
     words       BPE, WPM: the words, and which regex cut them
     symbols     BPE, SPM: a word's symbols before and after merging, and the pairs offered first
-    merges      BPE, SPM: a record a pair taken from the queue, applied or stale, with the symbols after it
+    merges      BPE, SPM: a record per popped pair, applied or stale, with the symbols after it
     resegment   SPM: from symbols to tokens
-    matches     WPM, RWKV: the longest token at each place, and what else was tried
-    lattice     UGM: the best way to each place that can be reached, and its challengers
-    path        PLaMo-2: the cheapest way from each place to the end, and its challengers
+    matches     WPM, RWKV: the longest token at each offset, and what else was tried
+    lattice     UGM: the best path to each offset that can be reached, and its challengers
+    path        PLaMo-2: the cheapest path from each offset to the end, and its challengers
     tokens      id, piece, bytes, source span, attributes
     """
 
@@ -78,7 +78,7 @@ class Trace:
         self.vocab, self.text = vocab, text
         self.add_special, self.parse_special = bool(add_special), bool(parse_special)
         self.regexes = regexes
-        """The patterns that `words` names by number, in the order of their application."""
+        """The patterns that `words` refers to by number, in the order of application."""
         self._stages = stages
         context = {"text": text, "regexes": regexes, "stages": stages}
         for name, stage in stages.items():
@@ -97,7 +97,7 @@ class Trace:
 
     @property
     def spans(self) -> NDArray[np.int64]:
-        """int64[n, 2]: the bytes of the text that each id stands for."""
+        """int64[n, 2]: the span of each id in the bytes of the text."""
         return np.array([token["span"] for token in self.tokens], np.int64).reshape(-1, 2)
 
     def __getitem__(self, name: str) -> Stage:
@@ -109,7 +109,7 @@ class Trace:
         return iter(self.stages)
 
     def show(self, stage: str) -> Stage:
-        """One stage, which shows itself: as a picture in a notebook, as text elsewhere."""
+        """One stage, displayed as a picture in a notebook, as text elsewhere."""
         return self[stage]
 
     def steps(self, *stages: str) -> Iterator[Step]:
@@ -125,7 +125,7 @@ class Trace:
         return insertions(self.vocab, self.text, self.parse_special)
 
     def to_dict(self) -> Record:
-        """Facts of the call and all stages, in plain values that JSON has too."""
+        """Facts of the call and all stages, in values that JSON supports."""
         return {
             **self.facts(),
             "regexes": list(self.regexes),
@@ -138,7 +138,7 @@ class Trace:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     def facts(self) -> Record:
-        """What was asked."""
+        """The arguments of the call."""
         vocab = self.vocab
         return {
             "vocab": vocab.name or vocab.source,
@@ -152,7 +152,7 @@ class Trace:
         }
 
     def gdb(self) -> str:
-        """Breakpoints and expected values, to see the same steps in llama.cpp itself with gdb."""
+        """A gdb script with breakpoints and expected values, to follow the same steps in llama.cpp itself."""
         if isinstance(self.vocab, Pipeline):
             raise UnsupportedVocab(
                 self.vocab.source, "gdb", self.vocab.format, "a GGUF vocabulary, as llama.cpp has it"

@@ -12,7 +12,7 @@ __all__ = ["NO_TOKEN", "Vocab", "bundled_names", "bundled_vocab", "read_vocab"]
 
 
 def __getattr__(name: str) -> Any:
-    """The reader of files is imported when one is read: a compiled vocabulary needs none."""
+    """Import the reader of files on first use: a compiled vocabulary does not need it."""
     if name == "read_vocab":
         from jittok.vocab.load import read_vocab
 

@@ -1,8 +1,8 @@
 """A GGUF vocabulary as a `Pipeline`: llama.cpp's steps in the same form as those of other files.
 
-The arrays of steps and models are those of the vocabulary, not copies. The reference runs these steps, each as its
-settings say (`jittok.reference`). Kernels are chosen and compiled from them (`compile_pipeline` in `jittok.models`).
-`info` and `compare` say them in words.
+The arrays of steps and models are those of the vocabulary, not copies. The reference runs these steps with their
+settings (`jittok.reference`). Kernels are selected and compiled from them (`compile_pipeline` in `jittok.models`).
+`info` and `compare` describe them in words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 UNKNOWN_BIT, CONTROL_BIT, USER_BIT, LSTRIP_BIT, RSTRIP_BIT = 1, 8, 16, 128, 256
 CHUNK = 5
-"""Bytes that llama.cpp's type for tests makes a token of."""
+"""Bytes per token of llama.cpp's type for tests."""
 DNA = b"<dna>", b"</dna>", b"<oov>"
 _SAID_BY_THE_VOCABULARY = (
     "add_bos", "add_eos", "add_sep", "add_space_prefix", "attributes", "eog_ids", "eom_id", "eot_id", "fim_middle_id",
@@ -32,17 +32,17 @@ _SAID_BY_THE_VOCABULARY = (
 
 
 class GgufPipeline(Pipeline, eq=False):
-    """The steps of a GGUF. `vocab`: what the file says beside them, for those who ask for its facts."""
+    """The steps of a GGUF. vocab: the vocabulary itself, with all other facts of the file."""
 
     vocab: Vocab | None = None
 
     @property
     def merges(self) -> int:
-        """How many merges."""
+        """The number of merges."""
         return self.model.offsets.size - 1 if isinstance(self.model, models.PairMerges) else 0
 
     def merge_rank(self, token: int) -> int | None:
-        """The lowest rank of a merge that makes a token, None when there is none."""
+        """The lowest rank of a merge that results in a token, None if there is none."""
         from jittok.vocab.describe import merge_rank
 
         assert self.vocab is not None
@@ -58,7 +58,7 @@ for _name in _SAID_BY_THE_VOCABULARY:
 
 
 def step_of(vocab: Vocab, kind: type[T]) -> T:
-    """The first step of this kind, which the vocabulary has."""
+    """The first step of this kind; the vocabulary must have one."""
     found = vocab.pipeline.step(kind)
     assert found is not None
     return found
@@ -72,7 +72,7 @@ def model_of(vocab: Vocab, kind: type[T]) -> T:
 
 
 def make_pipeline(vocab: Vocab) -> GgufPipeline:
-    """The steps of a vocabulary: `Vocab.pipeline` asks once."""
+    """The steps of a vocabulary, cached by `Vocab.pipeline`."""
     special = vocab.special_tokens
     sizes = np.diff(vocab.token_offsets)[special]
     return GgufPipeline(
@@ -101,7 +101,7 @@ def make_pipeline(vocab: Vocab) -> GgufPipeline:
 
 
 def _pre(vocab: Vocab) -> PreType | None:
-    """How words are cut before they are merged; None for a type without merges of pairs."""
+    """The pre-tokenizer; None for a type without merges of pairs."""
     return pre_type(vocab.pre_type) if vocab.type == "bpe" else None
 
 
@@ -188,7 +188,8 @@ def _prints(vocab: Vocab) -> str:
 
 
 def _single(vocab: Vocab) -> tuple[int, ...]:
-    """What `add_special` puts around a text. A token that the vocabulary lacks is left out (using it is an error)."""
+    """The ids that `add_special` adds around a text. A token that the vocabulary lacks is left out (using it is an
+    error)."""
     obeys = vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around
     before = vocab.type == "wpm" or (obeys and vocab.add_bos)
     after = vocab.type == "wpm" or (obeys and vocab.add_eos)

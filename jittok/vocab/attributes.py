@@ -18,11 +18,11 @@ UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, NORMALIZED, LSTRIP, RSTRIP
 )
 """llama.cpp's llama_token_attr."""
 SPECIAL = UNKNOWN | CONTROL
-"""Tokens that print as nothing unless asked for."""
+"""Tokens with an empty piece, unless special tokens are printed."""
 OF_TYPE = np.zeros(1 + max(TokenType), np.int32)
 OF_TYPE[[TokenType.NORMAL, TokenType.UNKNOWN, TokenType.CONTROL]] = NORMAL, UNKNOWN, CONTROL
 OF_TYPE[[TokenType.USER_DEFINED, TokenType.UNUSED, TokenType.BYTE]] = USER_DEFINED, UNUSED, BYTE
-"""Attribute of token_type 0 .. 6; every other number gives no bit."""
+"""Attribute of token_type 0 .. 6; every other number has no bit."""
 
 _LONE = "<|eot_id|> <|im_end|> <|end|> <end_of_turn> <|endoftext|> <|end_of_text|> <EOT> _<EOT> [EOT]"
 ID_TEXTS = {
@@ -65,7 +65,8 @@ ID_TEXTS = {
     "fim_rep_id": ["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"],
     "fim_sep_id": ["<|file_sep|>", "<|plamo:file_separator|>"],
 }
-"""Texts that an id is found by while no key names it. Here and below: `releases.TEXTS_SINCE` says which are new."""
+"""Texts by which a special id is found if no key names it. `releases.TEXTS_SINCE` lists which texts here and below are
+new."""
 EOG_TEXTS = [
     "<|eot_id|>",
     "<|im_end|>",
@@ -92,15 +93,15 @@ EOG_TEXTS = [
     "<|ifm|im_end|>",
     "<|eot|>",
 ]
-"""Texts of tokens that end generation; they become control tokens, whatever the file says."""
+"""Texts of tokens that end generation; they become control tokens, whatever their type in the file."""
 USER_TEXTS = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"]
-"""Texts of tokens that become user-defined, whatever the file says."""
+"""Texts of tokens that become user-defined, whatever their type in the file."""
 PHI3_TEXTS = ["</s>", "<unk>", "<s>", "<|endoftext|>"]
-"""Texts that a vocabulary whose name says phi-3 must have."""
+"""Texts that a vocabulary with phi-3 in its name must have."""
 
 
 class TextIndex:
-    """Finds single texts among all tokens without an object for each: by length, then by first byte."""
+    """Finds texts among all tokens without an object per token: by length, then by first byte."""
 
     def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         self.data, self.offsets = data, offsets
@@ -119,7 +120,7 @@ class TextIndex:
         found: dict[bytes, int] = {}
         for length in {len(text) for text in wanted}:
             rows = np.flatnonzero(self.lengths == length)
-            if length:  # no np.isin: for few rows it imports np.ma, 5 to 8 ms and a megabyte
+            if length:  # not np.isin: for few rows it imports np.ma, 5 to 8 ms and a megabyte
                 first = np.zeros(256, np.bool_)
                 first[[text[0] for text in wanted if len(text) == length]] = True
                 rows = rows[first[self.data[self.offsets[rows]]]]
@@ -141,7 +142,7 @@ def find_ids(texts: TextIndex, ids: dict[str, int], attributes: NDArray[np.int32
         rivals = [known[text.encode()] for text in names if text.encode() in known]
         if ids[name] != NO_TOKEN or not rivals:
             continue
-        if len(rivals) > 1:  # the one that llama.cpp's hash map shows first
+        if len(rivals) > 1:  # the first in the iteration order of llama.cpp's hash map
             if rank is None:
                 rank = np.empty(len(texts), np.int64)
                 rank[unordered_map_order(texts.data, texts.offsets)] = np.arange(len(texts))

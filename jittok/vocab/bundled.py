@@ -16,7 +16,7 @@ def bundled_names() -> list[str]:
 
 
 def bundled_path(name: str) -> str:
-    """The packed file of a bundled vocabulary. ValueError for a name that is none."""
+    """The compressed file of a bundled vocabulary. ValueError for an unknown name."""
     if name not in bundled_names():
         from jittok.hints import nearest
 
@@ -27,7 +27,7 @@ def bundled_path(name: str) -> str:
 
 
 def bundled_source(name: str) -> bytes:
-    """The GGUF header of a bundled vocabulary. ValueError for a name that is none."""
+    """The GGUF header of a bundled vocabulary. ValueError for an unknown name."""
     import lzma
 
     with open(bundled_path(name), "rb") as file:
@@ -35,13 +35,13 @@ def bundled_source(name: str) -> bytes:
 
 
 def bundled_vocab(name: str, *, llama_cpp: str | None = None, pre: str | None = None) -> Vocab:
-    """The Vocab of a bundled vocabulary, read as `read_vocab` does. ValueError for a name that is none."""
+    """The Vocab of a bundled vocabulary, read as by `read_vocab`. ValueError for an unknown name."""
     with open(bundled_path(name), "rb") as file:
         return packed_vocab(file.read(), llama_cpp=llama_cpp, pre=pre)
 
 
 def packed_vocab(packed: bytes, *, llama_cpp: str | None = None, pre: str | None = None) -> Vocab:
-    """The same of the bytes of its packed file."""
+    """The same for the bytes of its compressed file."""
     import lzma
 
     from jittok.vocab.load import read_vocab

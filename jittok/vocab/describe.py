@@ -17,7 +17,7 @@ _RANKS: WeakKeyDictionary[Vocab, dict[bytes, int]] = WeakKeyDictionary()
 
 
 def shown(raw: bytes | bytearray) -> str:
-    """Bytes as text; what is invalid UTF-8 is escaped."""
+    """Bytes as text; invalid UTF-8 is escaped."""
     return bytes(raw).decode("utf-8", "backslashreplace")
 
 
@@ -32,7 +32,7 @@ def attribute_names(bits: int) -> list[str]:
 
 
 def merge_rank(vocab: Vocab, token: int) -> int | None:
-    """The lowest rank of a merge that makes this token of a BPE vocabulary; None when there is none."""
+    """The lowest rank of a merge that results in this token of a BPE vocabulary; None if there is none."""
     if vocab not in _RANKS:
         ranks: dict[bytes, int] = {}
         for rank, line in enumerate(ragged_bytes(vocab.merge_bytes, vocab.merge_offsets)):
@@ -42,7 +42,8 @@ def merge_rank(vocab: Vocab, token: int) -> int | None:
 
 
 def describe(vocab: Vocab, token: int, piece: bytes) -> dict[str, Any]:
-    """One token as plain data. `piece`: what it prints, special or not. An id outside the vocabulary has no text."""
+    """One token as plain data. piece: its bytes when printed, special or not. An id outside the vocabulary has no
+    text."""
     known = 0 <= token < len(vocab)
     return {
         "id": int(token),
@@ -56,7 +57,7 @@ def describe(vocab: Vocab, token: int, piece: bytes) -> dict[str, Any]:
 
 
 def described(pipeline: Pipeline, token: int, piece: bytes) -> dict[str, Any]:
-    """The same of a token of another file."""
+    """The same for a token of a file other than GGUF."""
     text = pipeline.tokens[token]
     return {
         "id": int(token),

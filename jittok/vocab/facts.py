@@ -20,7 +20,7 @@ SPECIAL_IDS = (
 
 
 def or_none(token: int) -> int | None:
-    """A special id, None when the vocabulary does not have it."""
+    """A special id, None if the vocabulary does not have it."""
     return None if token == NO_TOKEN else int(token)
 
 
@@ -72,12 +72,12 @@ class Facts:
 
     @property
     def asked_llama_cpp(self) -> str | None:
-        """The release that was asked for; None where the newest was taken without a word."""
+        """The release that was passed to the call; None if none was, so the newest is used."""
         return self._asked["llama_cpp"]  # type: ignore[no-any-return]
 
     @property
     def asked_pre(self) -> str | None:
-        """The `pre` that was asked for in place of the file's, or None."""
+        """The `pre` that was passed instead of the file's, or None."""
         return self._asked["pre"]  # type: ignore[no-any-return]
 
     @property
@@ -87,7 +87,7 @@ class Facts:
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens."""
+        """The number of tokens."""
         return len(self.vocab)
 
     def __len__(self) -> int:
@@ -100,22 +100,22 @@ class Facts:
 
     @property
     def add_bos(self) -> bool:
-        """Whether `add_special` puts BOS before (WordPiece does so in any case)."""
+        """Whether `add_special` adds BOS before a text (WordPiece always adds it)."""
         return bool(self.vocab.add_bos)
 
     @property
     def add_eos(self) -> bool:
-        """Whether `add_special` puts EOS after."""
+        """Whether `add_special` adds EOS after a text."""
         return bool(self.vocab.add_eos)
 
     @property
     def add_sep(self) -> bool:
-        """The file's add_sep_token, which encoding does not look at: WordPiece always ends with SEP."""
+        """The file's add_sep_token. Encoding ignores it: WordPiece always ends with SEP."""
         return bool(self.vocab.add_sep)
 
     @property
     def add_space_prefix(self) -> bool:
-        """Whether texts get a space before (SPM, UGM), which decoding takes away."""
+        """Whether a space is added before texts (SPM, UGM); decoding removes it."""
         return bool(self.vocab.add_space_prefix)
 
     @property
@@ -125,7 +125,7 @@ class Facts:
 
     @once
     def special_ids(self) -> frozenset[int]:
-        """Ids of control, unknown and user-defined tokens: all that can be cut out of a text."""
+        """Ids of control, unknown and user-defined tokens: all that can be found in a text as special tokens."""
         return frozenset(self.vocab.special_tokens.tolist())
 
     @property
@@ -140,12 +140,12 @@ class Facts:
 
     @property
     def token_bytes(self) -> NDArray[np.uint8]:
-        """uint8[bytes]: the texts of all tokens one after the other."""
+        """uint8[bytes]: the concatenated texts of all tokens."""
         return self.vocab.token_bytes
 
     @property
     def token_offsets(self) -> NDArray[np.int64]:
-        """int64[n + 1]: where they begin and end."""
+        """int64[n + 1]: the offsets of the texts in `token_bytes`."""
         return self.vocab.token_offsets
 
     def id_to_token(self, id: int) -> bytes:  # noqa: A002
@@ -154,7 +154,7 @@ class Facts:
         return self.token_bytes[self.token_offsets[token] : self.token_offsets[token + 1]].tobytes()
 
     def token_to_id(self, token: str | bytes) -> int | None:
-        """The id of a vocabulary entry, None when there is none."""
+        """The id of a token's text, None if there is none."""
         if isinstance(token, str):
             token = token.encode("utf-8", "surrogatepass")
         if not isinstance(token, bytes | bytearray | memoryview):  # bytes(5) are five zeros

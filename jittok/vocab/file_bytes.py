@@ -1,7 +1,7 @@
-"""Bytes of a file, read on demand at given offsets; and a variant that keeps what was read.
+"""Bytes of a file, read on demand at given offsets; and a variant that caches them.
 
-Not mapped: whoever cuts a mapped file kills the process that looks at it (SIGBUS), and no one can be kept from cutting
-a model. A file that is cut after it was opened is MalformedVocab.
+The file is not memory-mapped: truncating a mapped file kills its readers (SIGBUS), and other processes may truncate a
+model at any time. A file that is truncated after it was opened raises MalformedVocab.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from jittok.errors import InWords, MalformedVocab
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Without waiting: a pipe would wait for somebody to write. Of a regular file this changes nothing."""
+"""Non-blocking: opening a pipe would wait for a writer. This has no effect on a regular file."""
 
 
 class FileBytes:
-    """`size`, as it was when the file was opened, and slices of step 1, each read again into an array of its own.
+    """`size` when the file was opened, and slices of step 1, each read into a new array.
 
-    Opening raises OSError, and MalformedVocab for what is no regular file.
+    Opening raises OSError, and MalformedVocab for anything but a regular file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -36,7 +36,7 @@ class FileBytes:
         self.size = self.opened.st_size
 
     def facts(self) -> os.stat_result:
-        """What the system says of the open file now; `opened`: what it said at first."""
+        """The current status of the open file; `opened` is that at opening."""
         return os.fstat(self._descriptor)
 
     def __getitem__(self, part: slice) -> NDArray[np.uint8]:
@@ -65,10 +65,10 @@ class FileBytes:
 
 
 class HeldBytes:
-    """The bytes of a source up to the last one that was asked for, each read once and kept: those that are parsed are
-    those that are hashed, even if somebody writes to the file or to the memory meanwhile.
+    """The bytes of a source up to the last one that was requested, each read once and cached: the parsed bytes are
+    those that are hashed, even if the file or the memory changes in the meantime.
 
-    `complete` turns False, and nothing is kept any more, when more than `most` bytes are asked for.
+    When more than `most` bytes are requested, `complete` becomes False, and nothing is cached any more.
     """
 
     def __init__(self, source: FileBytes | NDArray[np.uint8], most: int) -> None:
@@ -88,7 +88,7 @@ class HeldBytes:
     def _read_up_to(self, stop: int) -> None:
         if stop > self._held.size:
             capacity = np.empty(min(max(stop, 2 * self._held.size), self.size), np.uint8)
-            capacity[: self._count] = self._held[: self._count]  # slices that were given keep the bytes before
+            capacity[: self._count] = self._held[: self._count]  # slices returned earlier keep the old bytes
             self._held = capacity
         self._held[self._count : stop] = self._source[self._count : stop]
         self._count = stop

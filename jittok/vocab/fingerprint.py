@@ -1,4 +1,4 @@
-"""The fingerprint of a vocabulary: what two files must share to give the same ids, pieces and special-token rules."""
+"""The fingerprint of a vocabulary: a hash of everything that determines ids, pieces and special-token rules."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ _ARRAYS = [
 def fingerprint(vocab: Any) -> str:
     """32 hex digits over the canonical content of a `Vocab`.
 
-    These do not count:
-    - the place of the file;
+    Not included:
+    - the path of the file;
     - names (the attributes hold what names decide), other keys, and the order of keys;
     - merge lines that repeat or can never match (only the order of ranks counts);
     - the sign of a zero score.
@@ -85,8 +85,8 @@ def fingerprint(vocab: Any) -> str:
 
 
 def _since_the_first_release(vocab: Any) -> tuple[tuple[str, bool], ...]:
-    """What releases of llama.cpp do otherwise with a vocabulary, where it can change an answer: the oldest adds
-    nothing, so that fingerprints that were written down stay."""
+    """Differences of llama.cpp's releases that can change an answer for a vocabulary. The oldest release adds nothing,
+    so that recorded fingerprints stay valid."""
     return (
         ("shortest_utf8", vocab.shortest_utf8 and rules_of(vocab.type).reads_characters),
         ("adds_around", vocab.adds_around and vocab.model == "plamo2" and (vocab.add_bos or vocab.add_eos)),

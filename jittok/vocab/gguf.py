@@ -2,9 +2,9 @@
 
 Only the pairs are read, never tensors. A file is read in blocks that grow with the pairs read so far; the last block
 may reach a little after them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that remain, and
-with limits of our own, before it is used. So a file cannot ask for more memory than it has bytes, and a large file
-not for more than any vocabulary needs. Arrays stay where they are until they are asked for: `NumberArray` and
-`StringArray` note where. Strings in arrays are not turned into objects: a vocabulary has hundreds of thousands.
+with limits of our own, before it is used. So a file cannot cause more memory to be allocated than it has bytes, and a
+large file not more than any vocabulary needs. Arrays are not read until they are needed: `NumberArray` and
+`StringArray` hold their offsets. Strings in arrays do not become objects: a vocabulary has hundreds of thousands.
 
 Source: the GGUF specification (versions 2 and 3, which have one layout) and llama.cpp's gguf.cpp for what is refused.
 """
@@ -50,7 +50,7 @@ _FORMATS = {
 _DTYPES = {kind: np.dtype(code.replace("b", "i1").replace("B", "u1")) for kind, code in _FORMATS.items()}
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | mmap.mmap | NDArray[Any]
-"""A path, or an object with the bytes of a file; any other bytes-like object does as well."""
+"""A path, or an object with the bytes of a file; also any other bytes-like object."""
 
 VERSIONS = (2, 3)
 MOST_KEYS = 1 << 16
@@ -58,21 +58,21 @@ LONGEST_STRING = 16 << 20
 LONGEST_ARRAY = 1 << 30
 """Elements; llama.cpp's limit."""
 MOST_NUMBERS = 1 << 24
-"""Elements of an array that is asked for; other arrays are passed over and may be longer."""
+"""Limit of elements of an array that is read; other arrays are skipped and may be longer."""
 MOST_STRINGS, MOST_STRING_BYTES = 1 << 23, 1 << 28
 """Of one array; Gemma 4 has 514,906 merges in 5 MB."""
 LEAST_PAIR = 8 + 1 + 4 + 1
 """Bytes of the shortest pair: an empty value under a key of one byte."""
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 20
-"""Bytes of a file that are read at a time: each block has twice as many as the one before, up to the largest."""
+"""Bytes of a file that are read at a time: each block is twice as large as the one before, up to the largest."""
 
 Bytes = NDArray[np.uint8] | FileBytes | HeldBytes
-"""All bytes of a source: those of `bytes` as they lie there, those of a file or of other memory to be read."""
+"""All bytes of a source: those of `bytes` in place, those of a file or of other memory read on demand."""
 
 
 @dataclass(frozen=True)
 class NumberArray:
-    """Numbers of one array, which are in the source from `start`."""
+    """Numbers of one array, at `start` in the source."""
 
     data: Bytes
     dtype: np.dtype[Any]
@@ -100,8 +100,7 @@ class StringArray:
         return self.starts.size
 
     def packed(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """(bytes, offsets: int64[n + 1]) of the strings one after the other, each ended at its first NUL (a C
-        string)."""
+        """(bytes, offsets: int64[n + 1]) of the concatenated strings, each cut at its first NUL (a C string)."""
         lengths = self.lengths
         offsets = np.zeros(len(self) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -134,16 +133,16 @@ class StringArray:
 class Header:
     """The pairs of a file. `values[key]` is (type, value); an array has type (ARRAY, element type).
 
-    Arrays are places in the source: whoever keeps one takes it from `array` or `StringArray.packed`, which copy.
+    Arrays are offsets into the source: callers that keep one use `array` or `StringArray.packed`, which copy.
     """
 
     file: str
     version: int
     values: dict[str, tuple[Any, Any]]
-    stop: int  # the place after the last pair
+    stop: int  # the offset after the last pair
 
     def scalar(self, key: str, kind: int, default: Any) -> Any:
-        """The value of a key, or the default when it is absent. Another type is MalformedVocab: llama.cpp converts
+        """The value of a key, or the default if it is absent. Another type raises MalformedVocab: llama.cpp converts
         nothing."""
         if key not in self.values:
             return default
@@ -153,7 +152,7 @@ class Header:
         return value
 
     def array(self, key: str, *kinds: int) -> Any:
-        """The array of a key (StringArray, or a NumPy array of its own), or None when it is absent."""
+        """The array of a key (StringArray, or a NumPy array of its own), or None if it is absent."""
         if key not in self.values:
             return None
         found, value = self.values[key]
@@ -177,8 +176,8 @@ def read_header(source: Source) -> Header:
 
 
 def opened(source: Source) -> tuple[Bytes, str]:
-    """(bytes, name) of a source. Memory that others may write to is copied as far as it is asked for, so that what was
-    checked is what is used."""
+    """(bytes, name) of a source. Writable memory is copied as far as it is read, so that the bytes that were checked
+    are those that are used."""
     if not isinstance(source, (str, os.PathLike)):
         view = _view(source)
         data = np.frombuffer(view, np.uint8)
@@ -195,7 +194,7 @@ def header_of(data: Bytes, name: str) -> Header:
 
 
 def _view(source: Any) -> memoryview:
-    """The bytes of a bytes-like object, in place where they lie side by side."""
+    """The bytes of a bytes-like object, in place if they are contiguous."""
     try:
         view = memoryview(source)
     except TypeError:
@@ -205,11 +204,11 @@ def _view(source: Any) -> memoryview:
 
 
 class _Walker:
-    """A place in the bytes; every read checks what remains, and that the bytes are at hand."""
+    """A position in the bytes; every read checks the remaining length, and that the bytes are loaded."""
 
     def __init__(self, data: Bytes, file: str, size: int) -> None:
         self.data, self.file, self.size, self.at, self.key = data, file, size, 0, "header"
-        # the bytes at hand: view[k] is byte base + k of the source, all of it where it lies in memory
+        # the loaded bytes: view[k] is byte base + k of the source; all of it if that is in memory
         self.view, self.base = data.data if isinstance(data, np.ndarray) else memoryview(b""), 0
         self.block = FIRST_BLOCK
 
@@ -303,7 +302,7 @@ class _Walker:
         return (ARRAY, kind), NumberArray(self.data, _DTYPES[kind], start, count)
 
     def strings(self, count: int) -> StringArray:
-        """Where the strings stand."""
+        """The offsets and lengths of the strings."""
         begin, parts, left = self.at, [np.zeros(0, np.int64)], count
         while left:  # as many as have their lengths at hand, then the next ones
             if self.size - self.at < 8:

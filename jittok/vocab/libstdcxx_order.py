@@ -1,7 +1,7 @@
-"""The two unstable orders that llama.cpp takes from its C++ library (libstdc++), exactly.
+"""The two unstable orders in llama.cpp that its C++ library (libstdc++) determines, exactly.
 
 `std_sort` orders special tokens of equal length; `unordered_map_order` decides which of several texts names an id. The
-latter looks at every token of the vocabulary, so it works on all of them at once.
+latter reads every token of the vocabulary, so it is vectorized.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MUL, _SEED, _SHIFT = np.uint64(0xC6A4A7935BD1E995), np.uint64(0xC70F6907), np.u
 def std_hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
     """uint64[n]: std::hash<std::string> of each text on 64-bit machines, which is MurmurHash64A.
 
-    data: uint8[bytes], offsets: int64[n + 1]. Takes one step for every eight bytes of the longest text; the texts that
-    still have eight bytes take it together.
+    data: uint8[bytes], offsets: int64[n + 1]. Takes one step per eight bytes of the longest text, for all texts that
+    still have eight bytes at once.
     """
     lengths = np.diff(offsets)
     longest_first = np.argsort(-lengths, kind="stable")
@@ -52,10 +52,10 @@ def std_hashes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[n
 
 
 def unordered_map_order(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[n]: the texts (distinct, inserted in order) in the order that iterating over the map meets them.
+    """int64[n]: the texts (distinct, inserted in order) in the iteration order of the map.
 
     All nodes form one list. A node whose bucket is empty goes to the list's front; another one goes to the front of its
-    bucket's stretch. So the list holds the buckets from the last one that was first filled to the first one, and in
+    bucket's run. So the list holds the buckets from the last one that was first filled to the first one, and in
     each the nodes from the last to the first. Growing re-inserts all nodes in list order.
     """
     hashes = std_hashes(data, offsets)
@@ -65,7 +65,7 @@ def unordered_map_order(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> 
         buckets = (hashes[inserted] % np.uint64(count)).astype(np.int64)
         times = np.arange(inserted.size)
         first = np.empty(count, np.int64)  # of a bucket: the time of its first node
-        first[buckets[::-1]] = times[::-1]  # of equal places the last assignment counts
+        first[buckets[::-1]] = times[::-1]  # of equal indices the last assignment counts
         order = inserted[np.argsort(-(first[buckets] * inserted.size + times))]
         if order.size == hashes.size:
             break

@@ -20,17 +20,17 @@ from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 
 MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, (1 << 24) - 1
 """LONGEST_TOKEN: lengths of pieces are in 24 bits. llama.cpp has no bound of its own."""
-"""Types of which llama.cpp refuses a vocabulary without tokens."""
+"""Types for which llama.cpp refuses a vocabulary without tokens."""
 _EMPTY = np.zeros(0, np.uint8)
 
 
 def read_vocab(source: Source, *, llama_cpp: str | None = None, pre: str | None = None) -> Vocab:
     """The vocabulary of a GGUF file, of a whole model or on its own, or of bytes that begin with one's header.
 
-    llama_cpp: the release whose answers are wanted, the newest if None; pre: in place of the file's tokenizer.ggml.pre.
+    llama_cpp: the release whose ids are wanted, the newest if None; pre: replaces the file's tokenizer.ggml.pre.
 
-    Raises MalformedVocab (what llama.cpp refuses or dies on), UnsupportedVocab, OSError (no such file, no permission).
-    Only the header is read, and nothing of the source is kept.
+    Raises MalformedVocab (what llama.cpp refuses or crashes on), UnsupportedVocab, OSError (no such file, no
+    permission). Only the header is read, and no reference to the source is kept.
     """
     release = release_named(llama_cpp)
     return from_header(gguf.read_header(source), release, pre)
@@ -82,7 +82,7 @@ def from_header(header: Header, release: Release | None = None, pre_given: str |
 def _unknown(
     file: str, key: str, found: str, release: Release, since: str | None, instead: str = ""
 ) -> UnsupportedVocab:
-    """A name that a release does not know: what it may be, and what to do."""
+    """The error of a name that a release does not know: its likely cause, and what to do."""
     if since is not None:
         return UnsupportedVocab(
             file,
@@ -195,7 +195,7 @@ def _charsmap(header: Header) -> NDArray[np.uint8]:
 
 
 def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
-    """Texts, scores and attributes as the file has them."""
+    """Texts, scores and attributes of the file."""
     texts: StringArray | None = header.array(keys.TOKENS, gguf.STRING)
     if texts is None:
         raise MalformedVocab(header.file, keys.TOKENS, None, "the list of tokens")
@@ -224,7 +224,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
         bits = attr.OF_TYPE[np.where(known, types[:count], 0)]
     floats = np.zeros(count, np.float32) if scores is None else scores[:count].astype(np.float32)
     if rules_of(facts["type"]).compares_scores and np.isnan(floats).any():
-        # llama.cpp loads it, and merges in an order that is chance: its queue of pairs needs scores that compare
+        # llama.cpp loads it, and merges in an undefined order: its queue of pairs needs comparable scores
         token = int(np.flatnonzero(np.isnan(floats))[0])
         raise MalformedVocab(header.file, f"{keys.SCORES}[{token}]", InWords("not a number"), "a number")
     return {
@@ -276,7 +276,7 @@ def _without_marks(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple
 def _ids(header: Header, model: str, count: int, *, no_bos: bool) -> dict[str, Any]:
     """Special ids: the model's default if the vocabulary has it, then the key if it names a token.
 
-    no_bos: the pre-tokenizer takes the default of BOS away.
+    no_bos: the pre-tokenizer removes the default of BOS.
     """
     ids = dict.fromkeys((field for _, field in keys.ID_KEYS), NO_TOKEN)
     defaults = keys.DEFAULT_IDS.get(model, keys.NO_IDS)
@@ -315,7 +315,7 @@ def _rewrite(file: str, facts: dict[str, Any], about: dict[str, Any], release: R
 
 
 def _check_pieces(file: str, facts: dict[str, Any], texts: attr.TextIndex, bits: NDArray[np.int32]) -> None:
-    """llama.cpp makes every piece while loading, and two kinds of token make that fail."""
+    """llama.cpp computes every piece while loading, which fails for two kinds of token."""
     rules = rules_of(facts["type"])
     if not rules.makes_pieces:
         return

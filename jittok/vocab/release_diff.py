@@ -1,4 +1,4 @@
-"""Differences between llama.cpp releases for one vocabulary: it is loaded as each of them does, and compared."""
+"""Differences between llama.cpp releases for one vocabulary: loads it as each of them does, and compares."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from jittok.vocab.types import rules_of
 from jittok.vocab.vocab import Vocab
 
 MOST_TOKENS = 20
-"""Tokens that are told one by one."""
+"""Limit of tokens that are listed one by one."""
 
 
 def release_differences(source: Source, pre: str | None = None) -> list[str]:
-    """One sentence for each difference between a release and the one before, the newest first; none where all agree.
+    """One sentence for each difference between a release and the one before, the newest first; none if all agree.
 
-    Raises what reading the file raises for each of them.
+    Raises the error of reading the file if every release fails.
     """
     header = gguf.read_header(source)
     found: list[tuple[Release, Vocab | JittokError]] = []
@@ -59,7 +59,7 @@ def _notes(old: Vocab | JittokError, new: Vocab | JittokError) -> list[str]:
 
 
 def _token_notes(old: Vocab, new: Vocab) -> list[str]:
-    """Tokens that are treated otherwise."""
+    """Tokens that are treated differently."""
     changed = np.flatnonzero(old.attributes != new.attributes).tolist()
     ends = old.eog_ids ^ new.eog_ids
     tokens, notes = sorted({*changed, *ends}), []

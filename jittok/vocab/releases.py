@@ -1,7 +1,7 @@
 """The llama.cpp releases whose ids are recorded, and the changes in each of them, as data.
 
-A release is known by the name of a package that ships it or by llama.cpp's own number. What a vocabulary is like under
-a release is decided while it is read (`load`); the fields of `Vocab` tell the rest of the package.
+A release has the name of a package that ships it, or llama.cpp's own number. Rules that depend on the release are
+applied while a vocabulary is read (`load`); other packages only read the fields of `Vocab`.
 A `tokenizer.ggml.pre` string has its release in its own record (`pretokenize/pre_types.json`, "since").
 """
 
@@ -11,7 +11,7 @@ from jittok.record import Record
 
 
 class Release(Record):
-    """One llama.cpp, and those of its rules that are no matter of names. Flags say what a text shows."""
+    """One release of llama.cpp, and flags for its rules that are not names."""
 
     name: str
     about: str
@@ -37,11 +37,11 @@ TEXTS_SINCE = {
     "<|ifm|im_end|>": "b11739",
     "<|eot|>": "b11739",
 }
-"""The same of texts that tokens are treated by (`attributes`)."""
+"""Texts of tokens with special treatment (`attributes`) -> the first release that knows them."""
 
 
 def release_named(name: str | None) -> Release:
-    """The release of a name, the newest for None. ValueError, naming all, for a name that is none."""
+    """The release of a name, the newest for None. ValueError, listing all, for an unknown name."""
     for release in RELEASES:
         if release.name == (NEWEST if name is None else name):
             return release
@@ -49,10 +49,10 @@ def release_named(name: str | None) -> Release:
 
 
 def release_names() -> str:
-    """All of them in words, newest first."""
+    """The names of all releases, newest first, as a phrase."""
     return ", ".join(release.name for release in reversed(RELEASES))
 
 
 def has(release: Release, since: str | None) -> bool:
-    """Whether a release has what came with the one named `since`; None: what was always there."""
+    """Whether a release is at least the one named `since`; always if that is None."""
     return since is None or RELEASES.index(release_named(since)) <= RELEASES.index(release)

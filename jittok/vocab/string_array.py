@@ -1,8 +1,9 @@
 """Offsets of the strings of a GGUF array: an 8-byte length, the text, the next length, the next text.
 
-Each place follows from the one before it, so this is a walk. But nearly all lengths are below 256, and nearly all texts
-have no seven NULs. So lengths show by their upper bytes, and all places that may be one are found in a window at once.
-A run of them in which each leads to the next one is the walk. Where it breaks off, the walk goes on string by string.
+Each offset depends on the one before it, so the array must be walked. But nearly all lengths are below 256, and nearly
+no text has seven NULs in a row. So lengths are recognized by their upper bytes, and all candidates in a window are
+found at once. A run of candidates in which each leads to the next one is part of the walk. Where it ends, the walk
+continues string by string.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 WINDOW = 1 << 14
-"""Bytes that are looked at in one go: where all are zeros, each is a place of eight bytes in two arrays."""
+"""Bytes that are searched at once: if all are zeros, each is a candidate, of eight bytes in two arrays."""
 LEAST_RUN, ALONE = 16, 256
-"""After a run of fewer, so many strings are walked one by one: texts with many NULs cost what they always did."""
+"""After a run of fewer, so many strings are walked one by one, so that texts with many NULs are no slower than without
+this search."""
 _LENGTH = struct.Struct("<Q")
 
 
 def walk(view: memoryview, at: int, count: int) -> tuple[NDArray[np.int64], int, int]:
-    """(where the texts of up to `count` strings begin, the place after the last one, its length). The first length
+    """(where the texts of up to `count` strings begin, the offset after the last one, its length). The first length
     is at `at`; it ends before a length that is not in view."""
     parts, length = [np.zeros(0, np.int64)], 0
     while count and at <= len(view) - 8:
@@ -49,7 +51,7 @@ def walk(view: memoryview, at: int, count: int) -> tuple[NDArray[np.int64], int,
 
 
 def _candidates(window: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """(places where a length may stand, where the next one then does, which of them lead to none of them)."""
+    """(offsets that may hold a length, the offset of the next length after each, which of these are not candidates)."""
     zero = window == 0
     two = zero[:-1] & zero[1:]
     four = two[:-2] & two[2:]

@@ -1,7 +1,6 @@
 """Rules by vocabulary type for loading and describing: one record per type.
 
-How a type encodes and decodes says `jittok.models.vocab_types`. Reading a file comes before that, so this table lies
-here.
+`jittok.models.vocab_types` defines how a type encodes and decodes. Files are read before that, so this table is here.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ class TypeRules(Record):
     flags: Mapping[str, bool] = {}
     """Flags that are not False before the file's keys are read."""
     has_merges: bool = False
-    """The file has a list of merges, and `tokenizer.ggml.pre` says how words are cut."""
+    """The file has a list of merges, and `tokenizer.ggml.pre` names the pre-tokenizer."""
     has_charsmap: bool = False
-    """The file may have a map of characters, and ask for NFC."""
+    """The file may have a character map, and require NFC."""
     has_tokens: bool = True
-    """False: there is nothing to encode with."""
+    """False: the type cannot encode."""
     may_be_empty: bool = True
-    """A list of no tokens loads."""
+    """An empty list of tokens loads."""
     compares_scores: bool = False
     """Scores order merges, so each must be a number."""
     reads_characters: bool = False
     """Text is read as code points: bytes that are invalid UTF-8 become U+FFFD."""
     makes_pieces: bool = False
-    """llama.cpp makes all pieces while loading, and dies on some tokens."""
+    """llama.cpp computes all pieces while loading, and crashes on some tokens."""
     byte_tokens: bool = True
     """A byte token is one that is written <0x0A>; False: there must be none."""
 
@@ -59,5 +58,5 @@ RULES: dict[str, TypeRules] = {
 
 
 def rules_of(kind: str) -> TypeRules:
-    """The rules of a type; of one that no file has, those of a plain list of tokens."""
+    """The rules of a type; for a type that no file has, those of a plain list of tokens."""
     return RULES.get(kind, TypeRules())

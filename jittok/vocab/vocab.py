@@ -1,8 +1,8 @@
-"""A vocabulary as data: what llama.cpp holds after loading, before anything is compiled.
+"""A vocabulary as data: the state of llama.cpp after loading, before anything is compiled.
 
-`vocab.load` fills a `Vocab`. All other rooms read it. Big fields are flat arrays, so compiling needs no Python object
-for each token. `tokens`, `ids` and `merges` are the same data as Python objects. They are made when they are first
-asked for. The references, the traces and small vocabularies use them.
+`vocab.load` fills a `Vocab`. All other packages read it. Big fields are flat arrays, so compiling needs no Python
+object per token. `tokens`, `ids` and `merges` are the same data as Python objects, built on first use. The reference,
+the traces and small vocabularies use them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_TOKEN = -1
 
 
 class Vocab(Record, eq=False):
-    """What the file says, checked and completed as llama.cpp does. All arrays are read-only."""
+    """The content of the file, checked and completed as llama.cpp does. All arrays are read-only."""
 
     source: str  # the file's path, or "vocabulary in memory"
     model: str  # tokenizer.ggml.model: "llama", "gpt2", "bert", ...
@@ -122,12 +122,12 @@ class Vocab(Record, eq=False):
 
     @property
     def unknown_id(self) -> int:
-        """The token of what the model does not know: `unk_id`, under the name that other files have it."""
+        """The unknown token, `unk_id`, under its name in other files."""
         return self.unk_id
 
     @once
     def pipeline(self) -> GgufPipeline:
-        """llama.cpp's steps as data, in the form that other files have."""
+        """llama.cpp's steps as data, in the same form as for other files."""
         from jittok.vocab.as_pipeline import make_pipeline
 
         return make_pipeline(self)

@@ -1,1 +1,1 @@
-"""What happens to the text between two special tokens: one file a vocabulary type, as in `jittok.reference`."""
+"""Records the steps on the text between two special tokens: one file per vocabulary type, as in `jittok.reference`."""

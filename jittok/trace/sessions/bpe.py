@@ -1,4 +1,4 @@
-"""BPE: the words and what cut them, the queue of each word, and the tokens; with its two relatives."""
+"""BPE: the words and the regexes that cut them, the queue of each word, and the tokens; with its two variants."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _of_words(recorder: Recorder, text: Mapped, words: list[Mapped]) -> list[Tok
 def cut_by(pre: PreType, points: list[int]) -> list[tuple[int, bool]]:
     """(regex, matched) of each word: the first regex that gave it its final bounds, and whether it matched there.
 
-    A word that is no match is what lay between two of them.
+    A word that is not a match is a gap between two matches.
     """
     after = stages(points, pre)
     known: list[dict[tuple[int, int], bool]] = [{(p.start, p.stop): p.matched for p in pieces} for pieces in after]

@@ -1,4 +1,4 @@
-"""PLaMo-2 and 3: the pieces that were compared at each place, from the end of the text, and the cheapest way."""
+"""PLaMo-2 and 3: the pieces that were compared at each offset, from the end of the text, and the cheapest path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
 
 
 def _record_part(recorder: Recorder, fragment: Mapped, text: list[plamo2.Point]) -> None:
-    """A record a place of one part that is searched, from its end."""
+    """A record per offset of one segment, from its end."""
     points, positions = [c for c, _, _ in text], [fragment.starts[i] for _, i, _ in text]
     challengers: dict[int, list[Record]] = {}
 

@@ -1,4 +1,4 @@
-"""RWKV: at each place the stretches that some token begins with, and the longest that is one."""
+"""RWKV: at each offset the texts that are a prefix of some token, and the longest that is a token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPM: the escaped text, one queue for all of it, and the way from symbols to tokens."""
+"""SPM: the escaped text, one queue for all of it, and the tokens of the symbols."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
 
 
 def _rule(recorder: Recorder, fragment: Mapped, at: int) -> str:
-    """Which rule a step goes by; a walk through the character map is noted."""
+    """The rule of a step; a walk through the character map is recorded."""
     vocab, text = recorder.vocab, fragment.text
     if bytes(text[at : at + 1]) in ugm.tables(vocab).user_prefixes:
         return "user_defined"
@@ -76,7 +76,7 @@ def _rule(recorder: Recorder, fragment: Mapped, at: int) -> str:
 def _record_lattice(
     recorder: Recorder, text: bytes, cells: list[LatticeCell], seen: list[Challenge], path: list[Token]
 ) -> None:
-    """A record a place that can be reached, with all that was compared there."""
+    """A record per offset that can be reached, with all paths that were compared there."""
     known = ugm.tables(recorder.vocab).tokens
     rivals: dict[int, list[Record]] = {}
     for rival in seen:

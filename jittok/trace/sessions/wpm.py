@@ -1,4 +1,4 @@
-"""WordPiece: what becomes of each code point, the words, and the stretches tried in each of them."""
+"""WordPiece: the normalization of each code point, the words, and the texts looked up in each of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
 
 
 def _steps(vocab: Vocab, fragment: Mapped) -> list[Record]:
-    """What becomes of each code point. `rule`: "kept", "alone" (a word of its own), "space" or "dropped"."""
+    """The normalization of each code point. `rule`: "kept", "alone" (a word of its own), "space" or "dropped"."""
     steps = []
     for c, i, j in decode(fragment.text, vocab.shortest_utf8):
         first = nfd(c) if vocab.strip_accents else c
@@ -61,7 +61,7 @@ def _steps(vocab: Vocab, fragment: Mapped) -> list[Record]:
 
 
 def _matched(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
-    """The tokens of one word, with a record a place where a token was searched for."""
+    """The tokens of one word, with a record per offset where a token was searched for."""
     vocab, text = recorder.vocab, bytes(word.text)
     tried: dict[int, list[tuple[int, int | None]]] = {}
     found = wpm.match(vocab, text, lambda start, stop, token: tried.setdefault(start, []).append((stop, token)))
