@@ -142,7 +142,7 @@ def find_ids(texts: TextIndex, ids: dict[str, int], attributes: NDArray[np.int32
         rivals = [known[text.encode()] for text in names if text.encode() in known]
         if ids[name] != NO_TOKEN or not rivals:
             continue
-        if len(rivals) > 1:  # the first in the iteration order of llama.cpp's hash map
+        if len(rivals) > 1:  # the one that llama.cpp's hash map shows first
             if rank is None:
                 rank = np.empty(len(texts), np.int64)
                 rank[unordered_map_order(texts.data, texts.offsets)] = np.arange(len(texts))
