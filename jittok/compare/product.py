@@ -48,8 +48,8 @@ class Verdict(NamedTuple):
 class _State(NamedTuple):
     runs: tuple[MatchRun, MatchRun]
     before: _Flags  # whether A and B have cut before the character read last
-    notes: tuple[int, int]  # of A and B: 0 none, 1 before the character read last, 2 or 3: places of their own
-    noted: tuple[_Flags, _Flags]  # of places 2 and 3
+    notes: tuple[int, int]  # of A and B: 0 none, 1 before the character read last, 2 or 3: another offset
+    noted: tuple[_Flags, _Flags]  # of offsets 2 and 3
 
 
 def stages_of(vocab: Vocab | Pipeline) -> list[Stage] | None:
@@ -144,7 +144,7 @@ def _walk(a: Builder, b: Builder, pairs: list[tuple[int, int]], free: bool) -> t
 
 
 def _acted(state: _State, actions: tuple[int, int]) -> tuple[list[list[bool]], _Flags]:
-    """(cuts at places 1, 2 and 3 after some actions, whether each cuts before the character to come)."""
+    """(cuts at offsets 1, 2 and 3 after some actions, whether each cuts before the character to come)."""
     cuts = [[False, False], list(state.before), list(state.noted[0]), list(state.noted[1])]
     for side in range(2):
         if actions[side] & PREVIOUS:

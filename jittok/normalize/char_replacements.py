@@ -68,7 +68,7 @@ def write_replacements(
 ) -> int:  # fmt: skip
     """Write the images of fragments of UTF-8 to `out`, one after the other; how many bytes. Ids become empty.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
+    starts, stops: int64[count], tokens: int32[count] as in `jittok.fragments`
     out: uint8[growth * bytes + 64]; out_starts, out_stops: int64[count] receive where each is
     """
     text, to, ascii_ = window(data), window(out), window(table.ascii)

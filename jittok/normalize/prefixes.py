@@ -25,7 +25,7 @@ def write_prefixes(
     """Write fragments to `out`, one after the other, with `front` before each non-empty one; how many bytes. Ids are
     empty.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
+    starts, stops: int64[count], tokens: int32[count] as in `jittok.fragments`
     least: fragments whose value in `tokens` is above it get no prefix
     unless, other: a text that begins with one of these gets no prefix; may be empty
     out: uint8[bytes + count * front.size]; out_starts, out_stops: int64[count] receive where each is
@@ -56,7 +56,7 @@ def write_runs(
     """Write fragments to `out`, one after the other, with `content` for each run of `least` or more of an ASCII byte;
     how many bytes. Ids are empty.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says
+    starts, stops: int64[count], tokens: int32[count] as in `jittok.fragments`
     out: uint8[(1 + content.size) * bytes]; out_starts, out_stops: int64[count] receive where each is
     """
     text, to, at = window(data), window(out), as_int64(0)

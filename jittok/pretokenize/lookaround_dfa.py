@@ -32,9 +32,11 @@ class LookaroundPass(NamedTuple):
     bit: int  # number of the look-around, or SEARCH
     ahead: bool
     first: int  # state; of a search the state before it is dead
-    rows: NDArray[np.int64]  # [states, symbols] next state << 1 | holds, or match; symbol = class * said + a saying
-    answered: int  # how many sayings there are
-    answers: NDArray[np.uint8]  # [256] the number of what bits say
+    rows: NDArray[
+        np.int64
+    ]  # [states, symbols] next state << 1 | holds, or match; symbol = class * answered + number of an answer
+    answered: int  # number of answers
+    answers: NDArray[np.uint8]  # [256] the number of the answer that bits hold
     remembered: tuple[int, ...]  # states in which a search may read on without an end
 
 
@@ -130,7 +132,7 @@ def lookarounds_of(machines: list[Machine | None], members: NDArray[np.uint8]) -
             columns.append(positions)
             sayings.append(part.answers)
         at.append(at[-1] + (len(machine.parts) if machine else 0))
-        if machine:  # a byte in any case: where there are no bits, it says so
+        if machine:  # at least one byte, even without bits
             strides[k] = max(1, -(-(len(machine.parts) - 1 + len(machine.parts[-1].remembered)) // BYTE))
     if sum(each.size for each in rows) >= 1 << 30:
         raise ValueError("the tables of look-arounds are too large")

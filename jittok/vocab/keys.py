@@ -70,4 +70,4 @@ ID_KEYS = (
 """(key, field of Vocab)."""
 
 pre_names = records.pre_names
-"""What each string of tokenizer.ggml.pre says. "since": the first release that knows it; without it, all do."""
+"""The entry of each value of tokenizer.ggml.pre. "since": the first release that knows it; without it, all do."""

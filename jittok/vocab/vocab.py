@@ -33,7 +33,7 @@ class Vocab(Record, eq=False):
     source: str  # the file's path, or "vocabulary in memory"
     model: str  # tokenizer.ggml.model: "llama", "gpt2", "bert", ...
     type: str  # "spm" "bpe" "wpm" "ugm" "rwkv" "plamo2" "plamo3" "test" "none"
-    pre: str | None  # tokenizer.ggml.pre as the file has it, or what was asked for in its place
+    pre: str | None  # tokenizer.ggml.pre of the file, or what was passed instead
     pre_type: int  # llama.cpp's enumeration; 0 where it has no meaning
     name: str  # general.name
     architecture: str  # general.architecture
@@ -68,7 +68,7 @@ class Vocab(Record, eq=False):
     fim_pad_id: int = NO_TOKEN
     fim_rep_id: int = NO_TOKEN
     fim_sep_id: int = NO_TOKEN
-    default_unk_id: int = NO_TOKEN  # the type's default, which the newline id is found with
+    default_unk_id: int = NO_TOKEN  # the type's default, with which the newline id is found
     default_pad_id: int = NO_TOKEN  # the type's default, which the newline id falls back to
 
     add_bos: bool = False

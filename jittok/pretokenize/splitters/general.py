@@ -73,7 +73,7 @@ class Splitter(NamedTuple):
 
     kinds: I64  # [stages]
     tables_at: I64  # [stages]
-    tables: I32  # of matchers: rows of `width` entries, next row's place << 8 | actions; a dead row, then the first
+    tables: I32  # of matchers: rows of `width` entries, next row's offset << 8 | actions; a dead row, then the first
     cutters: I32  # the same of cutters, see `cutter_stage.CutterWindow`
     columns: U8  # [stages, 128]
     widths: I64  # [stages]

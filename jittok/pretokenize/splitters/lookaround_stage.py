@@ -55,10 +55,10 @@ class LookaroundTables(NamedTuple):
 
     at: I64  # [stages + 1] plans at[s] .. at[s + 1] - 1 are those of stage s; of other kinds there are none
     plans: I64  # [plans * PLAN]
-    rows: I32  # a row: bit of a state that is remembered, or -1; then next row's place << 1 | holds, or match
-    columns: U16  # [(classes + 2) * sayings] of a plan: place in a row; after the classes continuation bytes, the end
-    answers: U8  # [256] of a plan: the number of what bits say
-    strides: I64  # [stages] bytes of notes for a place
+    rows: I32  # a row: bit of a state that is remembered, or -1; then next row's offset << 1 | holds, or match
+    columns: U16  # [(classes + 2) * answers] of a plan: column in a row; after the classes continuation bytes, the end
+    answers: U8  # [256] of a plan: the number of the answer that bits hold
+    strides: I64  # [stages] bytes of notes per offset
     noted: int  # the most of them; 0 without such a stage
 
 
@@ -82,7 +82,7 @@ class _Search(NamedTuple):
     answers: int
     answered: int
     stride: int
-    ends: int  # the class that stands for the end
+    ends: int  # the class of the end
 
 
 def no_lookarounds() -> LookaroundTables:

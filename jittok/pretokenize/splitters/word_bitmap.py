@@ -71,7 +71,7 @@ class WordBitmap(NamedTuple):
     splitter: Splitter
     drops: U8  # [128] 1 for a class of the splitter that is dropped
     byte_at: I64  # [stages over bytes] where the rows of each begin in `byte_rows`: a dead one, then the first
-    byte_rows: I32  # next row's place << 1 | a match ends before this byte; as in `automaton`, the end is a class
+    byte_rows: I32  # next row's offset << 1 | a match ends before this byte; as in `automaton`, the end is a class
     byte_widths: I64  # [stages over bytes]
     byte_classes: U8  # [stages over bytes, 256]
     behaves: I64  # [stages of the splitter] what each does, INVERTS more where to all but matches; [0] if all ISOLATE
@@ -79,7 +79,7 @@ class WordBitmap(NamedTuple):
     spelled: int  # 0, or BYTES, or SPELLS
     alphabet: U16  # [256] code points, all below U+0800, that bytes are written as
     plain: int  # 1 where all units are known and nothing is between them
-    unknown: int  # KEEPS, VANISHES, STANDS, FUSES
+    unknown: int  # KEEPS, VANISHES, REPLACES, FUSES
     goes_on: int  # 1 where GOES_ON is written
     ends: int  # 1 where ENDS is
     most: int  # bytes of a plain word that are written: of a list of words, one more than the longest has
@@ -318,7 +318,7 @@ def mark_words(
 ) -> int:  # fmt: skip
     """Write the words of fragments of UTF-8, one after the other, and their bitmap; how many bytes. Ids are empty.
 
-    starts, stops: int64[count], tokens: int32[count] as `jittok.fragments` says; PAD bytes are after the last
+    starts, stops: int64[count], tokens: int32[count] as in `jittok.fragments`; PAD bytes are after the last
     split: work for the longest fragment; dropped: uint64[its bytes // 64 + 1], if a stage behaves
     out: uint8[MARKS * n], zeroed where the bitmap is, with capacity for the words: 8 * n and 64 more. A byte
     becomes no more than 1 + goes_on + ends, or two where it is spelled
