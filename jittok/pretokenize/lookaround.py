@@ -35,9 +35,7 @@ class LookaroundPattern(NamedTuple):
 
     starts: list[int]  # first character of each run of one class
     classes: list[int]  # its class
-    rows: NDArray[
-        np.uint16
-    ]  # [states, symbols], as in `Automaton`; symbol = class * len(answers) + number of an answer
+    rows: NDArray[np.uint16]  # [states, symbols], as in `Automaton`; symbol = class * len(answers) + answer
     answers: dict[int, int]  # bits of the outer look-arounds: their number
     mask: int  # of those bits
     looks: list[LookaroundRun]

@@ -32,9 +32,7 @@ class LookaroundPass(NamedTuple):
     bit: int  # number of the look-around, or SEARCH
     ahead: bool
     first: int  # state; of a search the state before it is dead
-    rows: NDArray[
-        np.int64
-    ]  # [states, symbols] next state << 1 | holds, or match; symbol = class * answered + number of an answer
+    rows: NDArray[np.int64]  # [states, symbols] next state << 1 | holds, or match; symbol = class * answered + answer
     answered: int  # number of answers
     answers: NDArray[np.uint8]  # [256] the number of the answer that bits hold
     remembered: tuple[int, ...]  # states in which a search may read on without an end

@@ -29,7 +29,8 @@ BOUNDARY = 0xEE00
 """PLaMo-3: ends a segment and is dropped; of newlines no run is long; of spaces two are one, of all else RUN."""
 RUN, LONGEST_BODY = 4, 64
 OPENED, CLOSED = [*b"<|plamo:"], [*b"|>"]
-"""What a control sequence begins and ends with; between stand up to LONGEST_BODY code points, none of them a blank."""
+"""What a control sequence begins and ends with; between are up to LONGEST_BODY code points, none of them white
+space."""
 Point = tuple[int, int, int]
 """A code point, its start and its end."""
 Observe = Callable[[int, int, int, int, int, bool], None]

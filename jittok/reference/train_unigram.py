@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 
-def F(x: float) -> float:  # noqa: N802  it stands where sentencepiece has `float`
+def F(x: float) -> float:  # noqa: N802  replaces `float` of sentencepiece
     """The nearest number of 32 bits."""
     return float(struct.unpack("f", struct.pack("f", x))[0])
 
@@ -23,7 +23,7 @@ UNKNOWN_PENALTY, PENALTY_STEP, LOG_CUT = 10.0, F(0.0001), 50.0
 Pieces = list[tuple[str, float]]
 """(text, score) in the order of ids."""
 Edge = tuple[int, int, int]
-"""(begin, end, id) of a piece in a word; what is unknown has id 0 and UNKNOWN in its place in `edges_of`."""
+"""(begin, end, id) of a piece in a word; an unknown character has id 0, and UNKNOWN in `edges_of`."""
 UNKNOWN = -1
 
 
