@@ -1,1 +1,1 @@
-"""Merging symbols pair by pair, lowest rank first: one word, several at once, long words from the left."""
+"""Merging symbols pair by pair, lowest rank first: one word, several words at once, long words left to right."""

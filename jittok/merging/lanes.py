@@ -1,8 +1,8 @@
-"""Merging several words at once, a step of each in turn, so that their waits for memory overlap.
+"""Merging several words at once, a step of each in turn, so that their cache misses overlap.
 
-One word's merges are a chain: the smallest rank, its neighbors, two look-ups in megabytes of pairs, the smallest rank
-again. Up to LANES words take their steps together: first each prefetchs its two look-ups, then each reads
-it. What is merged, and in which order within a word, is what `queue` does.
+The merges of one word depend on each other: the smallest rank, its neighbors, two look-ups in megabytes of pairs, the
+smallest rank again. Up to LANES words take their steps together: first the two look-ups of each are prefetched, then
+they are read. Within a word, the merges and their order are those of `queue`.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class LaneWork(NamedTuple):
     """Scratch for LANES words of up to MOST_SYMBOLS symbols."""
 
     symbols: OutI32  # [LANES * 32]; -1 at NOWHERE
-    merged: OutU32  # [LANES * 32] what each pair becomes
-    ranks: OutU32  # [LANES * 32] rank << 8 | place of each pair; the upper 16 only of a wide lane
+    merged: OutU32  # [LANES * 32] the symbol that each pair becomes
+    ranks: OutU32  # [LANES * 32] rank << 8 | position of each pair; the upper 16 only for a wide lane
     wide: OutU8  # [LANES] 1 for a word of more than 16 symbols
-    neighbours: OutU8  # [LANES * 64] next symbol, from 32 on the one before
-    steps: OutU64  # [LANES * 4] of a step half done, for two pairs: the key; where its search begins, see `pair_slot`
-    asked: OutU64  # [LANES * 64] first pairs, 30 a lane and one more: key; slot << 16 | lane << 8 | place
-    tasks: OutU64  # [LANES] of each lane at work: its smallest rank << 16 | place << 8 | lane
+    neighbours: OutU8  # [LANES * 64] next symbol; from 32 on the previous one
+    steps: OutU64  # [LANES * 4] for both pairs of a pending step: the key; the slot of its search, see `pair_slot`
+    asked: OutU64  # [LANES * 64] prefetched first pairs, 30 a lane and one more: key; slot << 16 | lane << 8 | position
+    tasks: OutU64  # [LANES] for each active lane: its smallest rank << 16 | position << 8 | lane
 
 
 class LaneWindow(NamedTuple):
@@ -108,25 +108,25 @@ def open_lanes(work: LaneWork, pairs: PairTable) -> LaneWindow:
 
 @inlined
 def put_lane_symbol(own: LaneWindow, lane: int, position: int, symbol: int) -> None:
-    """One of the symbols that a lane begins with."""
+    """Set one of the initial symbols of a lane."""
     put_i32(own.symbols, _ROOM * lane + position, symbol)
 
 
 @inlined
 def symbol_at(own: LaneWindow, lane: int, position: int) -> int:
-    """The symbol that is at a place."""
+    """The symbol at a position."""
     return get_i32(own.symbols, _ROOM * lane + position)
 
 
 @inlined
 def next_symbol(own: LaneWindow, lane: int, position: int) -> int:
-    """The place of the next symbol, or NOWHERE."""
+    """The position of the next symbol, or NOWHERE."""
     return get_u8(own.neighbours, 64 * lane + position)
 
 
 @inlined
 def _word_of(f: np.uint64, position: int) -> int:
-    """rank << 8 | place; NEVER or more for NO_PAIR, whose upper half is all ones."""
+    """rank << 8 | position; NEVER or more for NO_PAIR, whose upper half is all ones."""
     return np.int64(f >> _24 & _RANKS) | position
 
 
@@ -140,7 +140,7 @@ def _clear_half(own: LaneWindow, lane: int, first: int) -> None:
 
 @inlined
 def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
-    """Make ready for `count` symbols: no pair merges, each symbol's neighbors are the ones beside it."""
+    """Initialize a lane for `count` symbols: no pair merges, each symbol's neighbors are the adjacent ones."""
     _clear_half(own, lane, 0)
     if count > SIXTEEN:
         _clear_half(own, lane, SIXTEEN)
@@ -149,22 +149,22 @@ def clear_lane(own: LaneWindow, lane: int, count: int) -> None:
 
 @inlined
 def end_lane(own: LaneWindow, lane: int, count: int) -> None:
-    """There are only `count` symbols, no more than the lane was made ready for."""
+    """Shorten a lane to `count` symbols, at most as many as it was initialized for."""
     put_u8(own.wide, lane, int(count > SIXTEEN))
     put_u8(own.neighbours, 64 * lane + count - 1, NOWHERE)
 
 
 @inlined
 def note_lane_pair(own: LaneWindow, lane: int, f: np.uint64, position: int) -> None:
-    """The pair of symbols place and place + 1 (see `find_pair`), after `clear_lane`."""
+    """Record the pair of symbols `position` and `position` + 1 (f: see `find_pair`), after `clear_lane`."""
     put_u32(own.merged, _ROOM * lane + position, np.int64(f & _LOW))
     put_u32(own.ranks, _ROOM * lane + position, _word_of(f, position))
 
 
 @inlined
 def prefetch_lane_pair(own: LaneWindow, asked: int, lane: int, position: int, left: int, right: int) -> int:
-    """Prefetch the pair of symbols place and place + 1, unless the filter knows it is none; how many pairs
-    are asked for then."""
+    """Prefetch the pair of symbols `position` and `position` + 1, unless the filter excludes it. Returns the number of
+    prefetched pairs."""
     key = pair_key(left, right)
     at = pair_slot(own.filter, own.slot_bits, own.filter_bits, key)
     prefetch_line(own.slots, at)
@@ -175,7 +175,7 @@ def prefetch_lane_pair(own: LaneWindow, asked: int, lane: int, position: int, le
 
 @helper
 def resolve_lane_pairs(own: LaneWindow, asked: int) -> None:
-    """Note the first `asked` pairs that were asked for."""
+    """Record the first `asked` pairs that were prefetched."""
     for k in range(asked):
         what = np.int64(get_u64(own.asked, 2 * k + 1))
         f = find_at(own.slots, own.slot_bits, what >> 16, get_u64(own.asked, 2 * k))
@@ -184,7 +184,7 @@ def resolve_lane_pairs(own: LaneWindow, asked: int) -> None:
 
 @inlined
 def _ask(own: LaneWindow, step: int, left: int, right: int) -> None:
-    """Note a pair that is to be looked up, and ask for its memory unless the filter knows it is none."""
+    """Start the look-up of a pair: note its key, and prefetch its slot unless the filter excludes it."""
     key = pair_key(left, right)
     at = pair_slot(own.filter, own.slot_bits, own.filter_bits, key)
     prefetch_line(own.slots, at)
@@ -201,8 +201,8 @@ def _answer(own: LaneWindow, lane: int, step: int, position: int) -> int:
 
 @helper
 def merge_lanes(own: LaneWindow, lanes: int) -> None:
-    """Merge the words of the first `lanes` lanes, whose pairs are noted. What is left of a word: symbols 0, the one
-    after it by `neighbours`, and so on up to NOWHERE."""
+    """Merge the words of the first `lanes` lanes, whose pairs are recorded. The result of a word is a linked list:
+    symbol 0, the next one by `neighbours`, and so on up to NOWHERE."""
     symbols, neighbours = own.symbols, own.neighbours
     busy = 0
     for lane in range(lanes):

@@ -1,22 +1,22 @@
-"""Long words from the left: each symbol of a merged word is right if it may be next to its neighbor.
+"""Left-to-right BPE for long words: a list of symbols is the result of merging if and only if each adjacent pair is.
 
-Merging by rank (`queue`) looks at the whole word. Its result can be checked by looking at neighbors alone. Let B(x) be
-the symbols that a list x is merged to.
+(The algorithm of the `bpe` crate in github/rust-gems.) Merging by rank (`queue`) needs the whole word, but its result
+can be checked pair by pair. Let B(x) be the symbols that a list x is merged to.
 
 - No merge crosses the border of two symbols of B(x). So on either side the same merges happen as without the other
-  side, and any run of neighbors in B(x) is B of the part of x that it stands for.
-- If in a list of symbols each two neighbors are B of their part of x, the list is B(x): take the first merge that
-  would cross a border. Until then both neighbors went through the steps that they go through alone, so it
-  would cross the border there as well.
+  side, and any run of adjacent symbols in B(x) is B of its part of x.
+- If in a list of symbols each adjacent pair is B of its part of x, the list is B(x): consider the first merge that
+  would cross a border. Until then both neighbors have gone through the same steps as alone, so it would cross the
+  border there as well.
 
-So B(x) is the only list of symbols with that property, and it can be searched from the left. At each place take the
-longest symbol of the text that may be after the last one; if that leads nowhere, go back and take a shorter one.
-Only one list leads to each place, so no place is tried twice. The search is linear, whatever the text.
+So B(x) is the only list of symbols with that property, and it can be found from left to right. At each offset take the
+longest symbol of the text that may follow the last one; at a dead end, go back and take a shorter one. Only one list
+leads to each offset, so no offset is tried twice. The search is linear, whatever the text.
 
-Whether b may be after a is answered from how both were made. Undo their merges, the latest first. Look at each pair
-of symbols that faced each other across the border. The border was crossed if the pair has a rank and its turn came
-before either side was merged further. This works for symbols whose merges happen in the order of their ranks, nearly
-all in real vocabularies. Others are *unordered*, and merged on trial. Answers are kept.
+Whether b may follow a is decided by the merges that made them. Undo these, the latest first, and look at each pair of
+symbols that were adjacent across the border. The border was crossed if the pair has a rank and was merged before
+either side was merged further. This holds for symbols whose merges happen in the order of their ranks, which are nearly
+all in real vocabularies. Others are *unordered*, and merged on trial. Verdicts are cached.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from jittok.merging.queue import (
 from jittok.structures.pair_table import NO_PAIR, PairTable, find_pair
 
 IMPOSSIBLE, BUILD_ON_DEMAND, READY = 0, 1, 2
-"""States of a chain: words are merged by the queue; a long word is to be refused, so that the caller makes the chain;
-it is there."""
+"""States of the tables: the queue merges all words; a long word returns LONG_WORD, so that the caller builds them; they
+are built."""
 LONG_WORD_SYMBOLS = 4096
-"""Symbols of a word that is worth making the chain for."""
+"""Symbols of the longest word for which the tables are not built."""
 MOST_SYMBOL_BASES = 1024
-"""Bases of a symbol; vocabularies with longer ones have no chain."""
+"""Bases of a symbol; vocabularies with longer symbols have no tables."""
 LEFT, RIGHT, RANK, SHORTER, LENGTH, UNORDERED, ROW = 0, 1, 2, 3, 4, 5, 8
 """Columns of a row. LEFT, RIGHT, RANK: the two symbols that it was made of, and the rank of that merge (a base: its
 number, NONE, NONE). SHORTER: the next shorter symbol that it begins with, or NONE. LENGTH: its bases, 0 if no text is
@@ -60,9 +60,9 @@ _CHILD, _LOW = np.uint64((1 << 24) - 1), np.uint64(0xFFFFFFFF)
 
 
 class LongWordTables(NamedTuple):
-    """The trie of all symbols over *bases*, which lists of symbols begin with, and how symbols are made.
+    """The trie of all symbols over *bases* (the symbols of words before any merge), and the merges that make symbols.
 
-    Nodes below rows.size // ROW are symbols, others lead to some. Invariants, by construction:
+    Nodes below rows.size // ROW are symbols, others are prefixes of some. Invariants, by construction:
     - numbers of bases are below bases.size <= 1 << 16, nodes below 1 << 24;
     - edges.size == 1 << edge_bits, and at least a third of them is 0;
     - the symbols in rows and bases have rows.
@@ -104,11 +104,11 @@ class MergerWork(NamedTuple):
 
     queue: MergeWork
     trial: OutI32  # [2 * LONGEST]
-    verdicts: OutU64  # [1 << VERDICT_BITS] left << 26 | right << 2 | 2 | whether it may be there; 0 where free
+    verdicts: OutU64  # [1 << VERDICT_BITS] left << 26 | right << 2 | 2 | whether right may follow left; 0 where free
 
 
 class Merger(NamedTuple):
-    """What merges lists of symbols: the scratch, the pair table and the chain, as windows."""
+    """Windows onto the scratch, the pair table and the tables of left-to-right BPE."""
 
     queue: MergeWindow
     trial: Window
@@ -144,7 +144,7 @@ def _open_chain(chain: LongWordTables) -> LongWordWindow:
 
 @helper
 def edge_slot(key: np.uint64, bits: int) -> int:
-    """Where the search for an edge begins; key: node << 16 | number."""
+    """The slot where the search for an edge begins. key: node << 16 | number."""
     return np.int64(multiply(key, _MIX) >> np.uint64(64 - bits))
 
 
@@ -164,10 +164,10 @@ def next_node(edges: Window, bits: int, node: int, number: int) -> int:
 
 @helper
 def spell(rows: Window, symbol: int, out: Window, start: int) -> int:
-    """The numbers of a symbol's bases to out[start:]; the offset after them.
+    """Write the numbers of a symbol's bases to out[start:]. Returns the offset after them.
 
-    From the last one on. What is still to be split is at the beginning: each of these has one base at least,
-    so they end before the place that is written next.
+    They are written from the last to the first. The symbols that are still to be split are at the beginning of the same
+    memory: each of these has at least one base, so they end before the next offset that is written.
     """
     depth, at = 1, get_i32(rows, ROW * symbol + LENGTH)
     stop = start + at
@@ -189,7 +189,7 @@ def spell(rows: Window, symbol: int, out: Window, start: int) -> int:
 def merge_on_trial(
     rows: Window, bases: Window, pairs: PairTableWindow, trial: Window, a: int, b: int, fewest: int
 ) -> int:
-    """Merge what a and b stand for, in `trial`, as long as there are more than `fewest` symbols; how many are left.
+    """Merge the bases of a and b, in `trial`, while there are more than `fewest` symbols. Returns how many are left.
     O(n^2) look-ups, for few symbols."""
     count = spell(rows, b, trial, spell(rows, a, trial, 0))
     for k in range(count):
@@ -213,12 +213,12 @@ def merge_on_trial(
 
 @helper
 def may_be_adjacent(rows: Window, pairs: PairTableWindow, a: int, b: int, joined: bool) -> bool:
-    """Whether merging what two ordered symbols stand for ends with them. joined: whether it comes to them alone, before
-    it joins them.
+    """Whether merging the bases of two ordered symbols ends with these two. joined: whether it reaches just these two
+    before it merges them, too.
 
-    Each step takes back a merge, the latest first, and looks at the pair at the border that this merge ended. If that
-    pair has a lower rank than the merge, it was merged before. If the merge is one of b, equal ranks are enough,
-    because the pair is on the left. So twice its rank is compared with twice the other, or with one more.
+    Each step undoes a merge, the latest first, and looks at the pair at the border that existed before it. If that pair
+    has a lower rank than the merge, it was merged first. If the merge is one of b, an equal rank is enough, because the
+    pair is further left. So twice its rank is compared with twice the other, or with one more.
     """
     bound = np.int64(1) << 62
     while True:
@@ -240,7 +240,7 @@ def may_be_adjacent(rows: Window, pairs: PairTableWindow, a: int, b: int, joined
 
 @helper
 def _judge(rows: Window, bases: Window, pairs: PairTableWindow, trial: Window, a: int, b: int) -> bool:
-    """Whether b may be after a."""
+    """Whether b may follow a."""
     if get_i32(rows, ROW * a + UNORDERED) | get_i32(rows, ROW * b + UNORDERED):
         left = merge_on_trial(rows, bases, pairs, trial, a, b, 1)
         return left == 2 and get_i32(trial, 0) == a and get_i32(trial, 1) == b
@@ -248,13 +248,13 @@ def _judge(rows: Window, bases: Window, pairs: PairTableWindow, trial: Window, a
 
 
 def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Callable[..., int]:
-    """What merges numbers[at:stop] to queue.symbols. in_place: they are at the beginning of queue.symbols."""
+    """The helper that merges numbers[at:stop] to queue.symbols. in_place: the numbers are in queue.symbols, too."""
 
     @helper
     def longest(
         bases: Window, roots: Window, edges: Window, bits: int, symbols: int, numbers: Window, at: int, stop: int
     ) -> int:
-        """The longest symbol that numbers[at:stop] begin with; the first is none of NONE."""
+        """The longest symbol that numbers[at:stop] begin with; the first number must not be NONE."""
         number = number_at(numbers, at)
         found = get_i32(bases, number)
         at += 1
@@ -276,14 +276,14 @@ def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Call
 
     @helper
     def merge(own: Merger, numbers: Window, at: int, stop: int) -> int:
-        """numbers[at:stop], of bases or NONE, as symbols to queue.symbols; how many. NONE stays, and merges with
-        nothing. The chain is READY.
+        """Merge numbers[at:stop], of bases or NONE, to queue.symbols. Returns the number of symbols. NONE stays, and
+        merges with nothing. The tables must be READY.
 
-        Linear: only one list leads to a place, so none is come to twice, and at each as many symbols are tried as one
-        begins with another. In place, what is written never reaches what is still to be read, as a symbol stands for
-        one number at least. What was written may are anywhere in the numbers of a symbol that is taken back, so all
-        of these are written again. Helpers that are called at each step get few arguments, as those that the compiler
-        leaves out of line get them on the stack.
+        Linear: only one list leads to an offset, so none is reached twice, and at each one the symbols that are
+        prefixes of each other are tried. In place, writing never overtakes reading, as a symbol has at least one
+        number. The numbers of a symbol that is taken back may have been overwritten, so all of them are written again.
+        Helpers that are called at each step have few arguments: where the compiler does not inline them, arguments are
+        passed on the stack.
         """
         rows, bases, verdicts, out = own.chain.rows, own.chain.bases, own.verdicts, own.queue.symbols
         pairs = PairTableWindow(own.queue.slots, own.queue.filter, own.queue.slot_bits, own.queue.filter_bits)
@@ -299,7 +299,7 @@ def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Call
                 bases, own.chain.roots, own.chain.edges, own.chain.edge_bits, own.chain.symbols, numbers, at, stop
             )
             while True:
-                if symbol == NONE:  # nothing goes on here: the last one must be shorter. There is one, as B(x) exists
+                if symbol == NONE:  # a dead end: the last one must be shorter. There is one, as B(x) exists
                     left -= 1
                     symbol = last
                     at -= get_i32(rows, ROW * symbol + LENGTH)
@@ -330,18 +330,18 @@ def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Call
 
 merge_numbers = _make_merge(get_i32, True)
 merge_text = _make_merge(get_u8, False)
-"""The same of bytes, which are the numbers of their bases."""
+"""The same for bytes, which are the numbers of their bases."""
 
 
 @helper
 def must_queue(own: Merger, count: int) -> bool:
-    """Whether the queue merges so many symbols, because there is no chain, or it is not worth making one."""
+    """Whether the queue merges `count` symbols, because there are no tables, or too few symbols to build them for."""
     return own.chain.state == IMPOSSIBLE or (own.chain.state == BUILD_ON_DEMAND and count <= LONG_WORD_SYMBOLS)
 
 
 @helper
 def merge_list(own: Merger, count: int) -> int:
-    """What `merge_symbols` makes of queue.symbols[:count] and queue.places; or LONG_WORD."""
+    """`merge_symbols` of queue.symbols[:count] and queue.positions, by either algorithm; or LONG_WORD."""
     if count <= SCAN_SYMBOLS or must_queue(own, count):
         return merge_symbols(own.queue, count) if count <= own.queue.capacity else LONG_WORD
     if own.chain.state == BUILD_ON_DEMAND:

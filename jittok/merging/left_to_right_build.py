@@ -1,4 +1,4 @@
-"""Making the chain of a vocabulary: which symbols merging can make, of what, and the trie of their texts."""
+"""Builder of the tables of left-to-right BPE: the symbols that merging can make, their parts, their trie."""
 
 from __future__ import annotations
 
@@ -42,16 +42,15 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 def no_chain() -> LongWordTables:
-    """In place of one that is not there."""
+    """Empty tables, for vocabularies that have none."""
     return LongWordTables(
         IMPOSSIBLE, frozen([], np.int32), frozen([], np.int32), frozen([], np.int32), frozen(np.zeros(16), np.uint64), 4
     )
 
 
 def character_rows(texts: BytesTable) -> NDArray[np.int32]:
-    """int32[characters]: the rows of single characters, as their first bytes say, in the order of their bytes.
-
-    A character that ends too early is one as well.
+    """int32[characters]: the rows of single characters, in the order of their bytes. The first byte gives the length;
+    a truncated character counts as well.
     """
     lengths = np.diff(texts.offsets)
     rows = np.flatnonzero((lengths > 0) & (lengths <= 4))
@@ -64,9 +63,9 @@ def character_rows(texts: BytesTable) -> NDArray[np.int32]:
 
 
 def made_symbols(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> NDArray[np.int32] | None:
-    """The rows of all symbols, but for SHORTER (see `find_symbols`); None if they cannot be told.
+    """The rows of all symbols, without SHORTER (see `find_symbols`); None if they cannot be determined.
 
-    bases: int32[numbers] the distinct symbols that lists begin with; symbols: all symbols are below this number
+    bases: int32[numbers] the distinct symbols of words before any merge; symbols: all symbols are below this number
     """
     if bases.size > MOST_BASES or symbols > MOST_NODES:
         return None
@@ -80,7 +79,7 @@ def made_symbols(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> ND
 
 
 def build_chain(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> LongWordTables:
-    """The chain of a vocabulary, or none if its merges are not such that neighbors tell all; see `made_symbols`."""
+    """The tables of a vocabulary; empty if its merges do not allow the pairwise check, see `made_symbols`."""
     rows = made_symbols(pairs, bases, symbols)
     if rows is None:
         return no_chain()
@@ -111,15 +110,15 @@ def build_chain(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> Lon
 
 @kernel
 def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, rows: OutI32, most: int) -> int:
-    """Fill the rows of all symbols that merging can make, but for SHORTER; how many rounds, or a code.
+    """Fill the rows of all symbols that merging can make, without SHORTER. Returns the number of rounds, or a code.
 
     trial: int32[2 * LONGEST] scratch
     order: int64[pairs] filled slots by rising rank, scratch
     rows: int32[ROW * symbols], zeroed
     most: steps that judging may take: at most one for each base of ordered symbols, else one for each two bases
 
-    A pair makes a symbol if the two can be made and merging comes to be with them alone. This is judged once. What
-    is made is usually of a higher rank than its parts, so few pairs wait for a second round.
+    A pair makes a symbol if both can be made, and merging their bases reaches just these two. This is decided once. A
+    symbol usually has a higher rank than its parts, so few pairs need a second round.
     """
     slots, numbers, table = window(pairs.slots), window(bases), window(rows)
     found_pairs = PairTableWindow(slots, window(pairs.filter), pairs.slot_bits, pairs.filter_bits)
@@ -156,7 +155,7 @@ def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, row
                     continue
             elif not may_be_adjacent(table, found_pairs, left, right, True):
                 continue
-            if made:  # of one text, merging comes to one pair
+            if made:  # a second reachable pair: the symbol has more than one text
                 return AMBIGUOUS
             if rank < max(as_int64(rows[ROW * left + RANK]), as_int64(rows[ROW * right + RANK])):
                 unordered = 1
@@ -176,10 +175,10 @@ def _enter_edge(edges: Window, bits: int, edge: np.uint64) -> None:
 
 @kernel
 def insert_symbols(by_length: I64, rows: OutI32, roots: OutI32, edges: OutU64, bits: int, scratch: OutI32) -> int:
-    """Enter all symbols of two bases and more, shorter ones first; how many edges there are then.
+    """Insert all symbols of two bases or more, shorter ones first. Returns the number of edges.
 
-    roots: int32[ROOTS * ROOTS] of NONE, edges: uint64[1 << bits], zeroed; scratch: int32[longest]. Fills SHORTER. As a
-    symbol's left part has been entered, it is gone on from there.
+    roots: int32[ROOTS * ROOTS] of NONE, edges: uint64[1 << bits], zeroed; scratch: int32[longest]. Fills SHORTER. A
+    symbol's left part is in the trie already, so its path begins there.
     """
     table, out, spelled = window(rows), window(edges), window(scratch)
     symbols = rows.size // ROW
@@ -212,7 +211,7 @@ def insert_symbols(by_length: I64, rows: OutI32, roots: OutI32, edges: OutU64, b
 
 @kernel
 def move_edges(edges: U64, fewer: OutU64, bits: int) -> int:
-    """Enter all edges in another table; returns its size."""
+    """Insert all edges into another table. Returns its size."""
     old, new = window(edges), window(fewer)
     for k in range(edges.size):
         edge = get_u64(old, k)

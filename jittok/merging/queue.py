@@ -1,9 +1,9 @@
 """Merging a list of symbols pair by pair, lowest rank first, leftmost among equals: the heart of BPE and of SPM.
 
-Both llama.cpp sessions are this: a queue of neighboring pairs ordered by (rank, position), where SPM's rank is the
-place of a pair's score among all scores. Nearly every word has at most 16 symbols. Then the ranks are in one vector
-register, and its smallest element is the next merge. A longer list is scanned after each merge. Up to some 40 symbols
-this beats any queue. Longer ones have a heap, so that the cost stays n log n on the worst text.
+Both of llama.cpp's sessions are this: a queue of adjacent pairs ordered by (rank, position); SPM's rank is the position
+of a pair's score in the order of all scores. Nearly every word has at most 16 symbols. Their ranks fit one vector
+register, and its smallest element is the next merge. A longer list is scanned after each merge, which beats any queue
+up to some 40 symbols. Beyond that a heap is used, so that the cost is n log n for any text.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class MergeWork(NamedTuple):
-    """Scratch for lists of up to m symbols, up to n <= m of which are merged by the queue."""
+    """Scratch for lists of up to m symbols. The queue can merge up to n <= m of them."""
 
     symbols: OutI32  # [m + 1]
-    positions: OutI32  # [m + 1] where each symbol's text begins; one more for the end
+    positions: OutI32  # [m + 1] the start of each symbol's text; one more for the end
     links: OutI32  # [2 * n] left and right neighbor, for the heap
-    found: OutU64  # [n] the pair that each symbol makes with its right neighbor
+    found: OutU64  # [n] rank and result of each symbol's pair with its right neighbor
     heap: OutU64  # [2 * n]
-    ranks: OutU32  # [16] rank << 8 | place of each pair, for up to 16 symbols
-    merged: OutI32  # [16] what each pair becomes
-    neighbours: OutU8  # [64] next symbol, from 32 on the one before
+    ranks: OutU32  # [16] rank << 8 | position of each pair, for up to 16 symbols
+    merged: OutI32  # [16] the symbol that each pair becomes
+    neighbours: OutU8  # [64] next symbol; from 32 on the previous one
 
 
 class MergeWindow(NamedTuple):
@@ -74,7 +74,7 @@ class MergeWindow(NamedTuple):
 def make_merge_work(longest: int, queued: int | None = None) -> MergeWork:
     """Scratch for up to `longest` symbols. queued: symbols that the queue has capacity for, all by default.
 
-    Pages that no text needs are never touched, but they are address space, of which a process may have a limit.
+    Pages that no text needs are never touched, but they take address space, which may be limited for a process.
     """
     room = longest if queued is None else min(longest, queued)
     return MergeWork(
@@ -113,8 +113,8 @@ def open_merge(work: MergeWork, pairs: PairTable) -> MergeWindow:
 def merge_symbols(work: MergeWindow, count: int) -> int:
     """Merge symbols[0 .. count) in place until no neighbors have a rank; returns how many are left.
 
-    places[k] stays the start of symbol k; places[count] is the caller's and moves to places[returned].
-    O(n^2) up to FEW symbols, O(n log n) beyond.
+    positions[k] stays the start of symbol k; positions[count] is set by the caller and moves to positions[returned].
+    O(n^2) up to SCAN_SYMBOLS symbols, O(n log n) beyond.
     """
     for k in range(count - 1):
         put_u64(work.found, k, _pair_at(work, get_i32(work.symbols, k), get_i32(work.symbols, k + 1)))
@@ -123,7 +123,7 @@ def merge_symbols(work: MergeWindow, count: int) -> int:
 
 @helper
 def merge_found(work: MergeWindow, count: int) -> int:
-    """The same when found[k] is already what symbols k and k + 1 merge to."""
+    """The same if found[k] is already the look-up of symbols k and k + 1."""
     end = get_i32(work.positions, count)
     if count < 2:
         return count
@@ -144,7 +144,7 @@ def _pair_at(work: MergeWindow, left: int, right: int) -> np.uint64:
 
 @helper
 def _word_of(work: MergeWindow, f: np.uint64, position: int) -> int:
-    """rank << 8 | place of a pair, NO_WORD when it does not merge; notes what it becomes."""
+    """rank << 8 | position of a pair, NO_WORD if it does not merge; records the merged symbol."""
     if f == NO_PAIR:
         return NO_WORD
     put_i32(work.merged, position, np.int64(f & _LOW))
@@ -153,7 +153,7 @@ def _word_of(work: MergeWindow, f: np.uint64, position: int) -> int:
 
 @helper
 def clear_sixteen(work: MergeWindow) -> None:
-    """Make ready for up to 16 symbols: no pair merges, each symbol's neighbors are the ones beside it."""
+    """Initialize for up to 16 symbols: no pair merges, each symbol's neighbors are the adjacent ones."""
     for k in range(16):
         put_u32(work.ranks, k, NO_WORD)
         put_u8(work.neighbours, k, k + 1)
@@ -162,13 +162,13 @@ def clear_sixteen(work: MergeWindow) -> None:
 
 @helper
 def note_pair(work: MergeWindow, f: np.uint64, position: int) -> None:
-    """The pair of symbols place and place + 1 (see `find_pair`), after `clear_sixteen`."""
+    """Record the pair of symbols `position` and `position` + 1 (f: see `find_pair`), after `clear_sixteen`."""
     put_u32(work.ranks, position, _word_of(work, f, position))
 
 
 @helper
 def merge_noted(work: MergeWindow, count: int) -> int:
-    """Merge up to 16 symbols whose pairs are noted; places move along. Returns how many are left."""
+    """Merge up to 16 symbols whose pairs are recorded, and their positions. Returns how many are left."""
     symbols, neighbours = work.symbols, work.neighbours
     best = lowest_16(work.ranks, 0)
     while best != NO_WORD:
@@ -244,7 +244,7 @@ def _push(heap: Window, size: int, value: np.uint64) -> None:
 
 @helper
 def _pop(heap: Window, size: int) -> np.uint64:
-    """Take the smallest of `size` > 0 entries."""
+    """Remove and return the smallest of `size` > 0 entries."""
     top = get_u64(heap, 0)
     size -= 1
     value = get_u64(heap, size)
@@ -267,7 +267,7 @@ def _pop(heap: Window, size: int) -> np.uint64:
 
 @helper
 def _offer(work: MergeWindow, size: int, left: int, right: int) -> int:
-    """Look up the pair of two places and queue it; returns the heap's size."""
+    """Look up the pair at two positions and queue it. Returns the heap's size."""
     f = _pair_at(work, get_i32(work.symbols, left), get_i32(work.symbols, right))
     put_u64(work.found, left, f)
     if f != NO_PAIR:
@@ -278,11 +278,11 @@ def _offer(work: MergeWindow, size: int, left: int, right: int) -> int:
 
 @helper
 def _merge_many(work: MergeWindow, count: int) -> int:
-    """Entries are rank << 32 | place. An entry is stale when its place makes no pair by now, or a pair of another rank.
-    If its rank still fits, it is as good as the entry of the present pair, since both have the same key.
+    """Merge by a heap. Entries are rank << 32 | position. An entry is stale if there is no pair at its position any
+    more, or one of another rank. If the rank is the same, it equals the entry of the present pair.
 
-    There are fewer than count entries at first, and fewer than count merges. Each takes an entry and offers at most
-    two, so 2 * count entries are enough capacity.
+    There are fewer than count entries at first, and fewer than count merges. Each merge removes an entry and adds at
+    most two, so a capacity of 2 * count entries is enough.
     """
     symbols, positions, links, found, heap = work.symbols, work.positions, work.links, work.found, work.heap
     size = 0

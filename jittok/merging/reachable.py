@@ -1,19 +1,18 @@
-"""Merges that can happen: of each symbol one, so that the table of pairs holds no others.
+"""Reachable merges: at most one for each symbol, so that the pair table needs no others.
 
-A vocabulary may list several pairs that make one symbol, as `a` + `bc` and `ab` + `c` (half of the merges of Llama 3
-and more). Only one of them ever does:
+A vocabulary may list several pairs that make one symbol, as `a` + `bc` and `ab` + `c` (more than half of the merges of
+Llama 3). Only one of them is ever merged:
 
-1. Take a symbol that merging has made, and the stretch of the text that it stands for. No merge before crossed an end
-   of that stretch: it would have made a symbol that lies on both sides, and symbols are never split.
-2. So each merge up to then lay either inside the stretch or outside. Of all pairs the one of the lowest rank goes
-   first, and of equal ranks the leftmost. Where that was a pair inside, it was the first of those inside as well; and
-   which pairs are inside depends on merges inside alone. The stretch went through the steps that it goes through by
-   itself.
-3. By itself the stretch always goes through the same steps. So the symbol's last merge is always the same: the one that
-   ends the merging of its own text. If that text is not merged to this one symbol, no text has the symbol.
+1. Take a symbol that merging has made, and its span of the text. No earlier merge crossed an end of that span: it would
+   have made a symbol on both sides of it, and symbols are never split.
+2. So each merge up to then was either inside the span or outside. The pair of the lowest rank is merged first, and of
+   equal ranks the leftmost. If that was a pair inside the span, it was the first of those inside as well; and the pairs
+   inside depend only on merges inside. So the span went through the same steps as it does alone.
+3. Alone, the span always goes through the same steps. So the symbol's last merge is always the same: the last one of
+   merging its own text. If that text is not merged to this one symbol, no text has the symbol.
 
-Every other pair that makes the symbol may be in a text, but something else always comes first. Without it in the
-table, the same pair is the lowest at every step, so all ids stay what they are.
+Any other pair that makes the symbol may be in a text, but another merge always comes first. Without it in the table,
+the same pair is the lowest at every step, so all ids stay the same.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class MergePairs(NamedTuple):
 
 
 class ReachableMerges(NamedTuple):
-    """What `reachable_merges` finds."""
+    """The result of `reachable_merges`."""
 
     pairs: MergePairs
     table: PairTable
@@ -47,10 +46,11 @@ class ReachableMerges(NamedTuple):
 
 
 def reachable_merges(pairs: MergePairs, bases: NDArray[np.int32], symbols: int) -> ReachableMerges:
-    """The merges that can happen, in their order, their table, and what they make. Of equal pairs the first counts.
+    """The reachable merges, in their order, their table, and what they make. Of equal pairs the first counts.
 
-    bases: int32[numbers] the distinct symbols that lists begin with; symbols: all symbols are below this number. All
-    merges stay where a symbol is no text of its own, or one is very long: what merges can happen is not known then.
+    bases: int32[numbers] the distinct symbols of words before any merge; symbols: all symbols are below this number.
+    All merges are kept if some symbol has more than one text, or a very long one: then it is not known which merges are
+    reachable.
     """
     table = build_pair_table(*pairs)
     rows = made_symbols(table, bases, symbols)
