@@ -47,7 +47,7 @@ def ascii_cuts(stages: Sequence[Stage]) -> Pairs:
 
 
 def _of_rule(kind: int, member: NDArray[np.bool_]) -> Pairs:
-    """Where a stage without an automaton depends on neither side's characters."""
+    """Pairs across which a stage without an automaton does not look."""
     if kind in (DIGIT_GROUPS, DIGIT_THREES):  # runs are counted
         return ~(member[:, None] & member[None, :])
     return np.repeat(~member[:, None], ASCII, axis=1)  # runs of spaces depend on what is after them

@@ -115,7 +115,7 @@ def _explicit_forms() -> dict[str, RecognizedFamily]:
 
 def _family(pattern: Pattern) -> RecognizedFamily | None:
     """The fast splitter of a pattern. Most files have one of `_forms`, which all engines match alike; other spellings
-    are compared by their classes. PatternError for a pattern that cannot be parsed."""
+    are compared by their classes. PatternError for a pattern that `explicit` does not cover."""
     text = greedy(pattern.text, pattern.engine) or pattern.text
     return _forms().get(text) or _explicit_forms().get(explicit(text, pattern.engine))
 

@@ -49,7 +49,7 @@ def release_named(name: str | None) -> Release:
 
 
 def release_names() -> str:
-    """The names of all releases, newest first, as a phrase."""
+    """The names of all releases, newest first, comma-separated."""
     return ", ".join(release.name for release in reversed(RELEASES))
 
 
