@@ -1,6 +1,6 @@
 """Rows of unequal length over flat arrays: `Ragged` holds texts, `TokenArray` holds ids, a row of which is an `Ids`.
 
-Memory that others hand in is checked here (`checks`) before a kernel reads it.
+Memory from callers is checked here (`checks`) before a kernel reads it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ __all__ = ["Ids", "Ragged", "TokenArray"]
 
 
 def __getattr__(name: str) -> Any:
-    """What many rows are put in is imported with the first batch: a load and a single text need none."""
+    """Import the classes for many rows on first use: a load and a single text need none of them."""
     if name == "TokenArray":
         from jittok.rows.token_array import TokenArray
 

@@ -1,7 +1,7 @@
 """Checks and copies of memory passed in by callers, before any raw load.
 
-The law: nothing unproven reaches a raw load. Places of rows are copied to memory that no one else can change, and then
-checked once (`proven`). Texts that somebody else may still write to are copied before a kernel reads them
+The law: nothing unproven reaches a raw load. Offsets of rows are copied to memory that no one else can change, and then
+checked once (`proven`). Texts that others may still write to are copied before a kernel reads them
 (`inputs.Documents.own`), as many kernels read a text twice; ids are checked by the kernel that uses them.
 """
 
@@ -30,7 +30,7 @@ def is_held(array: Any) -> bool:
 
 
 def proven(starts: NDArray[np.int64], stops: NDArray[np.int64], size: int, what: str) -> None:
-    """MalformedArray unless 0 <= start <= stop <= size for every row. The one check of all doors."""
+    """MalformedArray unless 0 <= start <= stop <= size for every row. The one check for all inputs."""
     if starts.shape != stops.shape:
         raise MalformedArray(what, InWords(f"{starts.size} starts and {stops.size} stops"), "equally many")
     if not starts.size or (int(starts.min()) >= 0 and int(stops.max()) <= size and bool((starts <= stops).all())):
@@ -43,11 +43,11 @@ def proven(starts: NDArray[np.int64], stops: NDArray[np.int64], size: int, what:
     )
 
 
-# ---- Arrow's buffers, of which only the sizes are believed
+# ---- Arrow's buffers, of which only the sizes are trusted
 
 
 def arrow_numbers(buffer: Any, dtype: Any, first: int, count: int, what: str) -> NDArray[Any]:
-    """`count` numbers of an Arrow buffer from number `first` on, where they lie. MalformedArray if it is too short."""
+    """`count` numbers of an Arrow buffer from number `first` on, in place. MalformedArray if it is too short."""
     width, size = np.dtype(dtype).itemsize, 0 if buffer is None else buffer.size
     if not count:
         return np.zeros(0, dtype)
@@ -59,7 +59,7 @@ def arrow_numbers(buffer: Any, dtype: Any, first: int, count: int, what: str) ->
 
 
 def arrow_offsets(array: Any, dtype: Any, size: int) -> NDArray[np.int64]:
-    """The offsets of an Arrow array over `size` elements, as an array of their own; none falls or leads outside."""
+    """A copy of the offsets of an Arrow array over `size` elements, checked to be in bounds and never to decrease."""
     what, count = f"an Arrow array of {array.type}", len(array)
     if not count:
         return np.zeros(1, np.int64)

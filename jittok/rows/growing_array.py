@@ -1,4 +1,4 @@
-"""An array that parts are put after one another in, without twice their memory at the end."""
+"""An array that grows by parts, without twice their memory at the end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 SPARE_PART = 16
-"""An array that has to grow gets capacity for one part in so many more than it needs."""
+"""An array that has to grow gets 1 / SPARE_PART more capacity than it needs."""
 
 
 class Growing:
-    """Elements of parts that come one after the other. A single part is kept as it is, more are copied.
+    """The concatenated elements of parts that are added one by one. A single part is kept as it is, more are copied.
 
-    Whoever adds a part lets go of it, so only the parts that have not come yet take memory of their own.
+    The caller releases each part once it is added, so the elements are not in memory twice.
     """
 
     def __init__(self, dtype: Any) -> None:

@@ -1,4 +1,4 @@
-"""The ids of one text: a NumPy array that refuses what would be right for a list and silently wrong for an array."""
+"""The ids of one text: a NumPy array that refuses what is right for a list but silently wrong for an array."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ OF_LISTS = {
 
 
 class Ids(np.ndarray[Any, np.dtype[Any]]):
-    """One row of ids, an np.ndarray in all but this: `+` with a list, a tuple or other ids, which would add numbers to
-    ids, is a TypeError; so is asking whether it is true. What arithmetic makes of it is a plain array."""
+    """One row of ids: an np.ndarray, except that `+` with a list, a tuple or other ids, which would add numbers to ids,
+    is a TypeError, and that its truth value is a ValueError. Results of arithmetic are plain arrays."""
 
     __slots__ = ()
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        """What a ufunc gives: no ids, so a plain array or a number."""
+        """The result of a ufunc: not ids any more, so a plain array or a number."""
         del context, return_scalar
         plain = array.view(np.ndarray)
         return plain if plain.ndim else plain[()]
@@ -48,7 +48,7 @@ class Ids(np.ndarray[Any, np.dtype[Any]]):
         raise ValueError("the truth value of an array of ids is ambiguous: use ids.size > 0")
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Only for names that an array does not have."""
+        """Called only for names that an array does not have."""
         said = f"; {OF_LISTS[name]}" if name in OF_LISTS else ""
         raise AttributeError(f"ids are a NumPy array, which has no attribute {name!r}{said}", name=name, obj=self)
 

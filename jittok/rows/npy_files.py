@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jittok.errors import InWords, MalformedArray
 
 FILES = ("ids.npy", "offsets.npy")
-"""What a saved TokenArray consists of."""
+"""The files of a saved TokenArray."""
 
 
 def is_saved(folder: Path) -> bool:
@@ -22,7 +22,7 @@ def is_saved(folder: Path) -> bool:
 
 
 def check_free(given: str | os.PathLike[str], what: str) -> Path:
-    """The folder to write, after links. FileExistsError for anything but a free name or an earlier TokenArray."""
+    """The folder to write, links resolved. FileExistsError unless the name is free or an earlier TokenArray."""
     target = Path(os.path.realpath(given))
     if target.exists() and not is_saved(target):
         raise FileExistsError(f"{given}: found an existing file or folder that is not {what}, expected a new name")
@@ -30,7 +30,7 @@ def check_free(given: str | os.PathLike[str], what: str) -> Path:
 
 
 def check_files(folder: Path) -> None:
-    """ValueError where a device or a pipe, which may never end, has the name of a file."""
+    """ValueError if one of the files is a device or a pipe, reading which may never end."""
     for name in FILES:
         position = folder / name
         if position.exists() and not position.is_file():
@@ -38,12 +38,12 @@ def check_files(folder: Path) -> None:
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """The array in a .npy file. MalformedArray for a file that is cut or no array; OSError."""
+    """The array in a .npy file. Raises MalformedArray for a truncated file or one without an array; OSError."""
     try:
         with path.open("rb") as file:
             read: Callable[..., NDArray[Any]] = np.lib.format.read_array
             return read(file, allow_pickle=False)
-    except (ValueError, MemoryError) as error:  # MemoryError: of a size that the file only says
+    except (ValueError, MemoryError) as error:  # MemoryError: for the size in the file's header
         raise MalformedArray(str(path), InWords(str(error)), "a complete .npy file of numbers") from error
 
 

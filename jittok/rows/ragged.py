@@ -1,4 +1,4 @@
-"""Texts one after the other in one byte buffer, and what all rows over flat arrays are checked for. NumPy alone."""
+"""Concatenated texts in one byte buffer, and the checks of all rows over flat arrays. Needs NumPy alone."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def whole_number(value: object, what: str) -> int:
 
 
 def byte_view(view: memoryview) -> memoryview:
-    """A memoryview of bytes itself; TypeError for one of other elements, whose bytes are no text."""
+    """A memoryview of bytes as it is; TypeError for one of other elements."""
     if view.itemsize != 1 or view.ndim != 1:
         raise TypeError(f"found a memoryview of {view.ndim} dimensions and format {view.format!r}, expected bytes")
     return view
@@ -81,11 +81,11 @@ def row_number(row: int, count: int) -> int:
 
 
 class Ragged:
-    """Texts one after the other in one byte buffer.
+    """Texts, concatenated in one byte buffer.
 
     `data`: uint8[bytes]; `offsets`: int64[n + 1], text i is data[offsets[i]:offsets[i + 1]]. The data become a
     read-only view, which encoding copies in parts; the offsets are copied, and can never be written to.
-    ValueError where the offsets do not start at 0, fall, or do not end at the end of the data.
+    ValueError if the offsets do not start at 0, decrease, or do not end at the end of the data.
     """
 
     __slots__ = ("data", "offsets")

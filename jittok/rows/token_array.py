@@ -1,4 +1,4 @@
-"""Ids of many texts, one after the other in one array. NumPy alone."""
+"""Ids of many texts, concatenated in one array. Needs NumPy alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN_ROWS, SHOWN_IDS = 10, 16
 
 
 def _of_arrow_lists(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The ids of an Arrow array of lists, without what lies after nulls and outside a slice, and their offsets."""
+    """The ids of an Arrow array of lists, without those of null rows and outside a slice, and their offsets."""
     import pyarrow as pa
 
     items = array.values
@@ -53,7 +53,7 @@ def _of_arrow_lists(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 class TokenArray:
-    """Ids of many texts one after the other.
+    """Ids of many texts, concatenated.
 
     `ids`: int32[total]; `offsets`: int64[n + 1], row i is ids[offsets[i]:offsets[i + 1]]. Both are read-only and
     C-contiguous. Ids of the right kind are taken as they are, without a copy: each is checked again when it is used.
@@ -88,7 +88,8 @@ class TokenArray:
         return self._same(describe, self._around)
 
     def surrounded_by(self, front: int, after: int) -> TokenArray:
-        """The same rows, of which so many first and last ids were put around each text: `to_padded` keeps them."""
+        """The same rows. front, after: how many first and last ids of each row are around its text: `to_padded` keeps
+        these."""
         return self._same(self._describe, (int(front), int(after)))
 
     def _same(self, describe: Describe | None, around: tuple[int, int]) -> TokenArray:
@@ -238,7 +239,7 @@ class TokenArray:
 
     @classmethod
     def concat(cls, arrays: Iterable[TokenArray]) -> TokenArray:
-        """The rows of all arrays one after the other."""
+        """The rows of all arrays, concatenated."""
         parts = list(arrays)
         for part in parts:
             if not isinstance(part, TokenArray):
@@ -263,7 +264,7 @@ class TokenArray:
         part = beside(target)
         try:
             part.mkdir()
-        except OSError as error:  # the hidden name would tell no one anything
+        except OSError as error:  # with the given path in place of the hidden name
             raise OSError(error.errno, error.strerror, str(path)) from None
         try:
             arrays: tuple[NDArray[Any], ...] = (self.ids, self.offsets)

@@ -1,1 +1,1 @@
-"""Compiled structures, builder and lookup side by side: they know bytes and ids, no tokenizer."""
+"""Compiled data structures, each with its builder and look-ups. They hold bytes and ids, independent of tokenizers."""

@@ -1,10 +1,10 @@
-"""Byte strings to numbers: an open-addressing hash table over strings that stay where they are.
+"""Byte strings to numbers: an open-addressing hash table over strings that stay in place.
 
-The table holds only places: which string of a blob is in a slot. So it needs no copy of the texts, and one builder
-serves token texts, parts of merges and byte-decoded tokens.
+A slot holds only the number of a string in a blob. So the table needs no copy of the texts, and one builder serves
+token texts, parts of merges and byte-decoded tokens.
 
-Strings are hashed with a secret, which the table carries (`keys`): a file cannot choose strings that all want one slot,
-which would take time in the square of their number. No answer depends on it, as of equal strings the first is found.
+Strings are hashed with a secret, which the table holds (`keys`): a file cannot choose strings that all hash to one
+slot, which would take quadratic time. No result depends on the secret: of equal strings the first is found.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ABSENT = -1
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 _32, _29, _LOW = np.uint64(32), np.uint64(29), np.uint64(0xFFFFFFFF)
 KEYS: U64 = frozen(np.frombuffer(os.urandom(16), np.uint64) | np.uint64(1 << 32 | 1), np.uint64)
-"""The secret of this process: what is added to a word, and what it is multiplied with. Both halves of a key are odd."""
+"""The secret of this process: the summand and the factor of a word. Both halves of a key are odd."""
 
 
 class BytesTable(NamedTuple):
     """Invariant, by construction: 0 <= slots[k] <= rows; at least half of the slots are 0, so every search ends."""
 
-    data: U8  # [bytes] the strings, one after the other
+    data: U8  # [bytes] the strings, concatenated
     offsets: I64  # [rows + 1]
     slots: I32  # [2**k] row + 1, or 0 where free
     keys: U64  # [2] see KEYS
@@ -51,7 +51,7 @@ def slot_count(rows: int) -> int:
 
 
 def build_bytes_table(data: U8, offsets: I64) -> BytesTable:
-    """The table of distinct strings; of equal ones the first is found."""
+    """The table of these strings; of equal ones the first is found."""
     slots = np.zeros(slot_count(offsets.size - 1), np.int32)
     data, offsets = frozen(data, np.uint8), frozen(offsets, np.int64)
     fill_bytes_table(data, offsets, slots, KEYS)
@@ -78,7 +78,7 @@ def open_bytes_table(table: BytesTable) -> BytesWindow:
 
 @kernel
 def fill_bytes_table(data: U8, offsets: I64, slots: OutI32, keys: U64) -> int:
-    """Enter every row; returns the first row whose string is there already, or ABSENT.
+    """Insert every row. Returns the first row whose string is there already, or ABSENT.
 
     data: uint8[bytes], offsets: int64[rows + 1], slots: int32[slot_count(rows)], zeroed; keys: uint64[2]. Linear in the
     bytes.
@@ -104,8 +104,8 @@ def find_all(table: BytesTable, data: U8, offsets: I64, rows: OutI32) -> int:
 
 @helper
 def folded(word: np.uint64, factor: np.uint64) -> np.uint64:
-    """The low half of a product, and about the high half over it: a change of the highest bits of a word, which the low
-    half passes on as it is, changes the high half by what no one knows who does not know the factor."""
+    """The low half of a product XOR (about) its high half. A change of the highest bits of a word changes only the
+    highest bits of the low half, but changes the high half unpredictably without knowing the factor."""
     a, b, c, d = word >> _32, word & _LOW, factor >> _32, factor & _LOW
     high = add(multiply(a, c), add(multiply(a, d) >> _32, multiply(b, c) >> _32))
     return multiply(word, factor) ^ high
@@ -148,7 +148,7 @@ def _equal(table: BytesWindow, row: int, text: Window, start: int, stop: int) ->
 
 @helper
 def enter_row(table: BytesWindow, row: int) -> None:
-    """Enter one row whose string is known to be absent. The caller has made the slots for it."""
+    """Insert one row whose string is known to be absent. The caller must have allocated enough slots."""
     at = _home(table, table.data, get_i64(table.offsets, row), get_i64(table.offsets, row + 1))
     while get_i32(table.slots, at) != 0:
         at = (at + 1) & table.mask

@@ -1,8 +1,8 @@
 """Characters to symbols: a hash table whose key is the character's own bytes, so that a look-up is one multiplication
 and, nearly always, one load.
 
-The factor is a secret of the process, which the table carries: a file cannot choose characters that all want one slot.
-No answer depends on it.
+The factor is a secret of the process, which the table holds: a file cannot choose characters that all hash to one slot.
+No result depends on it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def open_char_table(table: CharTable) -> CharWindow:
 
 @kernel
 def fill_char_table(keys: U32, symbols: I32, slots: OutU64, bits: int, factor: U64) -> int:
-    """Enter every character; slots: uint64[1 << bits], zeroed; factor: uint64[1]. Returns how many."""
+    """Insert every character. slots: uint64[1 << bits], zeroed; factor: uint64[1]. Returns their number."""
     for k in range(keys.size):
         key = np.uint64(as_int64(keys[k]))
         at = np.int64(multiply(key, factor[0]) >> np.uint64(64 - bits))
@@ -76,7 +76,7 @@ def find_character(table: CharWindow, key: np.uint64) -> int:
 
 
 def no_characters() -> CharTable:
-    """The table of none."""
+    """An empty table."""
     return build_char_table(frozen([], np.uint32), frozen([], np.int32))
 
 

@@ -7,7 +7,7 @@ the builder only looks at the last few blocks. A step reads one unit more: the o
     trie = build_double_array(data, offsets, values)        keys in any order, as flat bytes
     node = child(trie, ROOT, byte)                          in kernels: one step, NO_NODE when there is none
     node = walk(trie, ROOT, text, start, stop)              several steps
-    value_at(trie, node), score_at(trie, node)              what ends there: NO_VALUE and -inf when nothing does
+    value_at(trie, node), score_at(trie, node)              of the key that ends there; NO_VALUE and -inf if none does
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ NO_SCORE = int(np.float32(-np.inf).view(np.int32))
 INSERTION_SORT_KEYS = 16
 """Up to this many keys are sorted by insertion, more by counting."""
 FEW_BYTES = 1 << 15
-"""Keys of so many bytes take the interpreter a third of a second, compiling takes one."""
+"""For keys of up to this many bytes the builder is not compiled: interpreting takes a third of a second at most,
+compiling a second."""
 
 OUT_OF_CAPACITY = -1
 LOST_KEY = -2
@@ -60,11 +61,11 @@ def build_double_array(
     """The trie of the keys data[offsets[k]:offsets[k + 1]], in any order.
 
     data: uint8[bytes], offsets: int64[keys + 1]
-    values: int32[keys] what is found, >= 0; of equal keys the last one counts
+    values: int32[keys] >= 0; of equal keys the last one counts
     scores: float32[keys] read with the value; 0 when left out
 
-    No key at all is fine; an empty key gives the root a value, which no walk of a byte or more comes to.
-    Linear in bytes (250,000 tokens: 0.2 s). Every key is looked up again before the trie is handed out.
+    There may be no keys. An empty key gives the root a value, which no walk of a byte or more reaches.
+    Linear in bytes (250,000 tokens: 0.2 s). Every key is looked up again before the trie is returned.
     """
     data, offsets, values = frozen(data, np.uint8), frozen(offsets, np.int64), frozen(values, np.int32)
     bits = frozen(np.zeros(values.size) if scores is None else scores, np.float32).view(np.int32)
@@ -74,7 +75,7 @@ def build_double_array(
     groups = np.empty(3 * LABELS, np.int64)
     size = int(offsets[-1] - offsets[0])
     capacity = (size // BLOCK + 2) * BLOCK  # np.empty: pages that are never touched cost nothing
-    # a few keys are placed by the interpreter long before the kernel is compiled
+    # for a few keys, interpreting is much faster than compiling the kernel
     fill = fill_double_array if size > FEW_BYTES or fill_double_array.at_hand() else fill_double_array.python
     while True:
         links, units = np.empty(2 * capacity + 2, np.int32), np.empty(UNIT * capacity, np.int32)
@@ -149,10 +150,10 @@ def fill_double_array(
     order: int64[2 * keys] scratch: keys in order (sorted as the walk goes), and capacity for sorting
     stack: int64[4 * (keys + 1)] scratch: (node, first key, end of keys, depth); enough, as the ranges are disjoint
     groups: int64[3 * 257] scratch: labels of the children, where their keys start, counts
-    links: int32[2 * (room + 1)] scratch: (next, previous) of free slots; slot `capacity` closes the ring
-    units: int32[4 * room] the trie
+    links: int32[2 * (capacity + 1)] scratch: (next, previous) of free slots; slot `capacity` closes the ring
+    units: int32[4 * capacity] the trie
 
-    Returns the number of slots, OUT_OF_ROOM or LOST_KEY.
+    Returns the number of slots, OUT_OF_CAPACITY or LOST_KEY.
     """
     ring = units.size // UNIT
     links[2 * ring], links[2 * ring + 1] = ring, ring
@@ -257,7 +258,8 @@ def _end_keys(
     high: int,
     depth: int,
 ) -> int:
-    """Of the sorted keys order[low:high], those that end at `depth` give the node its value; where the others start."""
+    """Set the node's value from those of the sorted keys order[low:high] that end at `depth`. Returns the start of the
+    others."""
     while low < high and _label(data, offsets, order[low], depth) < 0:
         units[UNIT * node + VALUE] = values[order[low]]
         units[UNIT * node + SCORE] = scores[order[low]]
@@ -267,8 +269,8 @@ def _end_keys(
 
 @helper
 def _group(data: U8, offsets: I64, order: OutI64, groups: OutI64, low: int, high: int, depth: int) -> int:
-    """Labels of the sorted keys order[low:high] to groups[0:], where each begins to groups[257:] (and `high` after the
-    last of these); returns how many labels."""
+    """Write the labels of the sorted keys order[low:high] to groups[0:], and the start of each to groups[257:] (then
+    `high`). Returns the number of labels."""
     count, last = 0, -1
     for k in range(low, high):
         label = _label(data, offsets, order[k], depth)

@@ -1,9 +1,9 @@
-"""Long tokens found in a text from right to left, in time linear in the text.
+"""Long tokens, found in a text from right to left, in time linear in the text.
 
-Walks through the trie of all tokens, one from each place, cost the text times the longest token: a text of one letter
-may match nearly all of a long token at every place. So a walk stops after LONG bytes. Which longer tokens begin at a
-place, an automaton of their reversed texts tells (Aho and Corasick 1975), which reads each byte once. It is asked only
-where a text and some token are longer than that; few vocabularies have such a token.
+Walks through the trie of all tokens, one from each offset, take time in proportion to the text times the longest token:
+a text of one letter may match nearly all of a long token at every offset. So a walk stops after LONG bytes. Longer
+tokens are found by an automaton of their reversed texts (Aho and Corasick 1975), which reads each byte once. It runs
+only if a text and some token are longer than LONG; few vocabularies have such a token.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def link_suffixes(
     """The links of an automaton, node by node from the root on. Linear in the bytes of the tokens.
 
     data, offsets: the reversed texts; order: int64[rows] of them, longest first
-    fails: int32[slots] UNSET; outs: int32[slots] NONE; nodes: int32[rows] ROOT, scratch: where each text has come
+    fails: int32[slots] UNSET; outs: int32[slots] NONE; nodes: int32[rows] ROOT, scratch: the current node of each text
     """
     units, texts, links, ends = window(trie.units), window(data), window(fails), window(outs)
     put_i32(links, ROOT, ROOT)
@@ -128,8 +128,8 @@ def open_long(own: LongKeys) -> LongWindow:
 
 @helper
 def find_long(own: LongWindow, text: Window, start: int, stop: int, found: Window, at: int) -> None:
-    """What begins at each place of text[start:stop], and ends in it, for `long_value`: to found[at:]. Linear in
-    bytes."""
+    """Write the node of the longest token that begins at each offset of text[start:stop], and ends in it, to found[at:]
+    (see `long_value`). Linear in bytes."""
     node, i = ROOT, stop
     while i > start:
         i -= 1
@@ -152,21 +152,21 @@ def long_score(own: LongWindow, node: int) -> float:
 
 @helper
 def next_long(own: LongWindow, node: int) -> int:
-    """The next shorter one at the same place, or NONE."""
+    """The next shorter one at the same offset, or NONE."""
     return get_i32(own.outs, get_i32(own.fails, node))
 
 
-# ---- places of a text that are asked about one after the other, in a text of any length
+# ---- look-ups at rising offsets, in a text of any length
 
 
 BEGIN, KNOWN = 0, 1
-"""Places in Ahead.block: of the text, where the block begins, and up to where it is known what begins."""
+"""Indices of Ahead.block: the offsets where the block begins, and up to which its tokens are known."""
 
 
 class Ahead(NamedTuple):
-    """What long tokens begin in a block of a text: twice the longest token, of which the second half is read ahead."""
+    """The long tokens in a block of a text. It is twice as long as the longest token; its second half is read ahead."""
 
-    found: OutI32  # [2 * the longest token] none where there are no long tokens
+    found: OutI32  # [2 * the longest token] empty if there are no long tokens
     block: OutI64  # [2] BEGIN, KNOWN
 
 
@@ -179,7 +179,7 @@ class AheadWindow(NamedTuple):
 
 
 def make_ahead(own: LongKeys) -> Ahead:
-    """Memory for any text, of which nothing is known yet."""
+    """Memory for any text, with an empty block."""
     return Ahead(scratch(2 * int(own.lengths.max(initial=0)), np.int32), np.zeros(2, np.int64))
 
 
@@ -191,15 +191,15 @@ def open_ahead(ahead: Ahead) -> AheadWindow:
 
 @helper
 def forget(ahead: AheadWindow) -> None:
-    """Another text follows, or another end of the same one."""
+    """Clear the block: another text follows, or another end of the same one."""
     put_i64(ahead.block, BEGIN, 0)
     put_i64(ahead.block, KNOWN, 0)
 
 
 @helper
 def long_at(own: LongWindow, ahead: AheadWindow, text: Window, i: int, stop: int) -> int:
-    """What begins at text[i] and ends before `stop`, for `long_value`, or NONE. Places that rise cost two looks at each
-    byte, all together."""
+    """The node of the longest token that begins at text[i] and ends before `stop` (see `long_value`), or NONE. For
+    rising offsets each byte is read twice in total."""
     if i < get_i64(ahead.block, BEGIN) or i >= get_i64(ahead.block, KNOWN):
         end = min(stop, i + ahead.capacity)
         find_long(own, text, i, end, ahead.found, 0)

@@ -23,7 +23,7 @@ def mapping(size: int, huge: bool = True) -> mmap.mmap:
         return mmap.mmap(-1, size)
     mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if huge and hasattr(mmap, "MADV_HUGEPAGE"):  # Linux
-        with contextlib.suppress(OSError):  # a wish, which the system may be set not to grant
+        with contextlib.suppress(OSError):  # a hint, which the system may not support
             mapped.madvise(mmap.MADV_HUGEPAGE)
     return mapped
 
@@ -31,8 +31,8 @@ def mapping(size: int, huge: bool = True) -> mmap.mmap:
 def zeroed(count: int, dtype: Any) -> NDArray[Any]:
     """`count` zeroed elements that begin on the border of a cache line.
 
-    A large array gets a mapping of its own: the C library would give memory that was used before, and write all of its
-    zeros. Its beginning is on the border of a huge page, so that the system can back it by such.
+    A large array gets a mapping of its own: the C library may reuse memory and then write all the zeros. It begins on
+    the border of a huge page, so that the system can back it by huge pages.
     """
     size = count * np.dtype(dtype).itemsize
     border = HUGE if size >= HUGE else 64
@@ -42,10 +42,10 @@ def zeroed(count: int, dtype: Any) -> NDArray[Any]:
 
 
 def scratch(count: int, dtype: Any, huge: bool = True) -> NDArray[Any]:
-    """`count` elements of any content, as many of which take memory as are touched. huge: most of them are.
+    """`count` uninitialized elements, which take memory only when touched. huge: whether most of them will be.
 
-    A large array of NumPy lies in the C library's memory, which NumPy wants in huge pages. There the library's own
-    notes before an array, or its first elements, take two megabytes.
+    A large array of NumPy is in the C library's memory, for which NumPy requests huge pages. There the library's own
+    header before an array, or its first elements, already take two megabytes.
     """
     size = count * np.dtype(dtype).itemsize
     return np.empty(count, dtype) if size < HUGE else np.frombuffer(mapping(size, huge), dtype, count)

@@ -1,12 +1,12 @@
-"""Pairs of symbols to (rank, merged symbol): what a merge step asks for.
+"""Pairs of symbols to (rank, merged symbol): the look-up of a merge step.
 
 Open addressing over lines of four slots: a pair is in its home line, or, where that is full, in the next one. A slot is
-two words, the pair, then rank and merged symbol, so one cache line nearly always answers, and all four of its slots are
-compared at once. Most pairs of neighbors have no merge; a bit array that fits the second-level cache says so for nine
-of ten of them before the table (megabytes) is read.
+two words, the pair, then rank and merged symbol, so one cache line is nearly always enough, and all four of its slots
+are compared at once. Most adjacent pairs have no merge; a bit array that fits the second-level cache excludes nine of
+ten of them before the table (megabytes) is read.
 
-The hash has no secret, as the factor is a constant of hot loops: a file can choose pairs that all want one line, and
-searches then take time by their number (32,000 such pairs take 0.7 s to enter).
+The hash has no secret, as the factor is a constant of hot loops: a file can choose pairs that all hash to one line, and
+searches then take time in proportion to their number (32,000 such pairs take 0.7 s to insert).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jittok._jit import I32, U64, OutU64, as_int64, frozen, helper, inlined, ker
 from jittok._raw import Window, add, get_u64, leading_zeros, match_four, multiply, prefetch
 
 NO_PAIR = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""The answer for a pair without a merge: sorts after every rank."""
+"""The result for a pair without a merge: sorts after every rank."""
 IN_LINE = 4
 """Slots of a line."""
 PAIR_MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -48,7 +48,7 @@ def build_pair_table(left: I32, right: I32, rank: I32, merged: I32) -> PairTable
 
 @helper
 def pair_key(left: int, right: int) -> np.uint64:
-    """What slots tell pairs by. -1 in place of one symbol gives the key of no pair; of both, that of a free slot."""
+    """The key of a pair. If one symbol is -1, it is the key of no pair; if both are, that of a free slot."""
     return np.uint64(left + 1) << _32 | np.uint64(right + 1)
 
 
@@ -56,7 +56,7 @@ def pair_key(left: int, right: int) -> np.uint64:
 def fill_pair_table(
     left: I32, right: I32, rank: I32, merged: I32, slots: OutU64, bits: OutU64, slot_bits: int, filter_bits: int
 ) -> int:
-    """Enter every pair; of equal pairs the first stays. Returns how many pairs are in.
+    """Insert every pair; of equal pairs the first is kept. Returns the number of pairs in the table.
 
     left, right, rank, merged: int32[pairs]; slots: uint64[2 << slot_bits], bits: uint64[1 << filter_bits - 6], zeroed
     """
@@ -92,7 +92,7 @@ def pair_slot(bits: Window, slot_bits: int, filter_bits: int, key: np.uint64) ->
 
 @inlined
 def prefetch_line(slots: Window, line: int) -> None:
-    """Ask for the memory that `find_at` reads first."""
+    """Prefetch the memory that `find_at` reads first."""
     prefetch(slots, 2 * IN_LINE * max(line, 0), 8)
 
 
@@ -100,9 +100,9 @@ def prefetch_line(slots: Window, line: int) -> None:
 def find_at(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.uint64:
     """rank << 32 | merged symbol of the pair with this key, or NO_PAIR. line: `pair_slot` of it.
 
-    No one can foresee whether there is a pair, so there is no branch on it. A pair that the filter excludes is looked
-    for in the first line as well, and not found. A pair can be elsewhere only when its line is full; as numbers, the
-    three conditions are one branch.
+    Whether there is a pair is unpredictable, so there is no branch on it. A pair that the filter excludes is searched
+    for in the first line as well, and not found. A pair can be elsewhere only if its line is full; the three conditions
+    are combined as numbers to one branch.
     """
     at = 2 * IN_LINE * max(line, 0)
     found = match_four(slots, at, key)
@@ -128,7 +128,7 @@ def _find_after(slots: Window, slot_bits: int, line: int, key: np.uint64) -> np.
 def find_pair(slots: Window, bits: Window, slot_bits: int, filter_bits: int, left: int, right: int) -> np.uint64:
     """rank << 32 | merged symbol of two neighbors, or NO_PAIR. A negative symbol merges with nothing.
 
-    In bounds by the invariant of PairTable: both places are the top bits of a hash.
+    In bounds by the invariant of PairTable: both indices are the top bits of a hash.
     """
     if left < 0 or right < 0:
         return NO_PAIR

@@ -1,5 +1,5 @@
-"""Text is asked for before it is read: what a processor foresees alone ends at each page, and is forgotten while
-the pieces of a chunk are looked up."""
+"""Prefetching of text, one kilobyte ahead. The hardware prefetcher stops at page boundaries, and loses track while the
+pre-tokens of a chunk are looked up."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from jittok._jit import inlined
 from jittok._raw import Window, prefetch
 
 PREFETCH_BYTES = 1024
-"""Bytes before the block that is read; 512 and 2048 are as fast."""
+"""Bytes ahead of the block that is read; 512 and 2048 are as fast."""
 
 
 @inlined
 def prefetch_text(text: Window, i: int) -> None:
-    """Prefetch text that is read some blocks after i. There may be none: nothing is read."""
+    """Prefetch the text some blocks after i. It may be beyond the end: a prefetch never faults."""
     prefetch(text, i + PREFETCH_BYTES, 1)

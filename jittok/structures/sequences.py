@@ -1,4 +1,4 @@
-"""Short sequences of bytes, searched for at 64 places of a text at once."""
+"""Short sequences of bytes, searched for at 64 offsets of a text at once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Sequences(NamedTuple):
     """Sequences of one byte, then those of two, then those of three."""
 
     wanted: U8  # their bytes, each of them 64 times
-    ones: int  # where in `wanted` those of one byte end,
-    twos: int  # those of two,
-    threes: int  # and those of three
+    ones: int  # the end in `wanted` of those of one byte,
+    twos: int  # of those of two,
+    threes: int  # and of those of three
 
 
 class SequenceWindow(NamedTuple):

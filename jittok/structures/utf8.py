@@ -12,7 +12,7 @@ from jittok.unicode.tables import REPLACEMENT
 
 @helper
 def lead_length(byte: int) -> int:
-    """Bytes of a character judged by its first byte alone; a byte that continues one counts as one."""
+    """Length of a character by its first byte alone; 1 for a continuation byte."""
     return 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
 
 

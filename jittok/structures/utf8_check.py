@@ -1,4 +1,5 @@
-"""Whether bytes are UTF-8, 64 at a time: what the libraries of other files would not take is found before encoding."""
+"""Validation of UTF-8, 64 bytes at a time. The libraries of files other than GGUF refuse invalid UTF-8, so it is found
+before encoding."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ def _second_is_bad(lead: int, second: int) -> bool:
 
 @helper
 def _block_is_bad(text: Window, i: int, owed: int) -> tuple[bool, int]:
-    """(whether text[i:i + 64] is bad, bytes that its last character owes to what follows).
+    """(whether text[i:i + 64] is bad, the number of bytes that its last character needs from the next block).
 
-    The second byte of a lead that is last is looked at: the caller has 65 bytes.
+    Reads 65 bytes: if the last byte is a lead, the second byte of its character is checked, too.
     """
     follower, c0, e0, f0, f8 = utf8_masks(text, i)
     promised = c0 << ONE | e0 << B2 | f0 << B3 | ((ONE << np.uint64(owed)) - ONE)
@@ -90,8 +91,8 @@ def is_malformed(text: Window, i: int, stop: int) -> bool:
 def first_malformed(data: U8, starts: I64, stops: I64, tokens: I32, first: int, last: int) -> int:
     """The first of texts first .. last - 1 that is invalid UTF-8, or VALID.
 
-    starts, stops: int64[], tokens: int32[] fragments as `jittok.fragments` says; ids are passed over. Nothing
-    outside of a text is read.
+    starts, stops: int64[], tokens: int32[] fragments, see `jittok.fragments`; ids are skipped. Nothing outside of a
+    text is read.
     """
     text = window(data)
     for k in range(first, last):

@@ -29,7 +29,7 @@ def _white_size(data: Window, at: int, stop: int) -> int:
 
 @helper
 def white_after(data: Window, at: int, stop: int) -> int:
-    """Where the white space at data[at:stop] ends."""
+    """The end of the white space at data[at:stop]."""
     size = 1
     while at < stop and size > 0:
         size = _white_size(data, at, stop)
@@ -39,7 +39,7 @@ def white_after(data: Window, at: int, stop: int) -> int:
 
 @helper
 def white_before(data: Window, at: int, start: int) -> int:
-    """Where the white space before `at` begins, not before `start`."""
+    """The start of the white space before `at`, at least `start`."""
     while at > start:
         begin = at - 1
         while begin > start and begin > at - 3 and get_u8(data, begin) & 0xC0 == 0x80:
