@@ -45,12 +45,12 @@ class PieceTable(NamedTuple):
 
 
 HIDDEN, ENDS_SPACE, HOLDS_MOVER = 1 << 24, 1 << 25, 1 << 26
-"""The token prints nothing unless special tokens are asked for; its piece ends with a space, or holds one in
-front of ? ! . , or an apostrophe. Only where a space meets one of these has `clean_spaces` to look."""
+"""The token prints nothing unless special tokens are requested; its piece ends with a space, or has one before ? ! . ,
+or an apostrophe. `clean_spaces` is needed only where a space is before one of these."""
 LENGTH = HIDDEN - 1
 SHORT_PIECE = 16
-"""Bytes of a piece in its words. Longer pieces go on in the blob; as words are written whole, outputs have so much more
-room."""
+"""Bytes of a piece in its words. The rest of longer pieces is in the blob. Words are written whole, so outputs have
+this much spare capacity."""
 
 
 def build_pieces(vocab: Vocab) -> PieceTable:

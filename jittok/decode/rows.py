@@ -28,11 +28,11 @@ from jittok.vocab import NO_TOKEN, Vocab
 
 OUT_OF_CAPACITY, BAD_ID, BAD_ROW = -1, -2, -3
 BYTES_PER_ID = 8
-"""Room that is usually enough."""
+"""Capacity that is usually enough."""
 KEPT_CAPACITY = 1 << 20
-"""Room that a thread keeps for texts."""
+"""Capacity for texts that a thread keeps."""
 CLEANED_NEAR = 3
-"""An apostrophe affects so many bytes after it."""
+"""The number of bytes that an apostrophe affects after it."""
 
 
 class DecodeFrame(NamedTuple):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_SLICES = 64
 """Slices of a row: where Python copies a text that grows, a text is copied so many times at most."""
 MOST_HELD = 1 << 24
-"""Bytes that may wait for a place where cleaning can be cut; then all ids are decoded at once."""
+"""Bytes that may be held until cleaning can be cut; beyond that all ids are decoded at once."""
 BY_PART = frozenset({"backslashreplace", "ignore", "replace", "strict", "surrogateescape"})
 """Ways to treat bytes that are no characters, which look at these bytes alone."""
 

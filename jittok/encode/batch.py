@@ -36,16 +36,15 @@ if TYPE_CHECKING:
     from jittok._jit.pool import Pool
 
 UNKNOWN_TIMES = 4
-"""How much an iterator holds is not known: the guess is so many times its first block. Room for ids that are not there
-costs nothing."""
+"""The guess of an iterator's size, as a multiple of its first block. Capacity that is not used costs nothing."""
 LEAST_DETACHED_IDS = 1 << 15
-"""So many ids are handed over to the caller; fewer are copied, and the workspace keeps its array."""
+"""From this many ids on the array is given to the caller; fewer are copied, and the workspace keeps its array."""
 EXTRA_STRETCH_BYTES = 1 << 18
-"""Bytes of a stretch whose results have something beside them, which is much more than its ids."""
+"""Bytes of a stretch with extra results, which take much more memory than its ids."""
 LEAST_WIDE_BYTES = 1 << 17
 """Bytes of `str` that are not ASCII, which kernels read faster than `str.encode` does, with all that is around them."""
 CAPACITY_MARGIN = 1.2
-"""Room for so many times the ids that there would be if all texts were like the first ones. What is left goes back."""
+"""Capacity for ids, as a multiple of the estimate by the first texts. The rest is returned to the system."""
 
 
 def encode_batch(encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int | None, progress: bool) -> TokenArray:

@@ -30,9 +30,9 @@ MOST_MAPPINGS = 2 + (os.cpu_count() or 1)
 """Mappings of one tokenizer that are kept for the next calls: each thread may make some, and one call's ids are often
 released only after the next one."""
 KEPT_BYTES = default_cache_bytes()
-"""Bytes that they may have together."""
+"""Bytes of all of these together."""
 SPARE = 1 << 24
-"""Ids beyond those asked for that a mapping has capacity for at most: not touched, but address space all the same."""
+"""Spare ids of a mapping at most: they are not touched, but take address space."""
 WORD = np.dtype(np.int32).itemsize
 POSSIBLE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap, "MADV_HUGEPAGE")
 """Linux. Other systems count memory that is not touched, or clear it when it is mapped."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jittok.encode.workspace import Workspace
 
 MOST_BYTES = 1 << 22
-"""Bytes of what a short text may become."""
+"""Bytes of the longest result of a step on a short text."""
 JOIN_NUMBER = 2
 """The argument of `join_unknown` which is the number of fragments."""
 NO_LIMIT = (1 << 62) - 1

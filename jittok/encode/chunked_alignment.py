@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jittok.encode.workspace import Workspace
 
 LEAST_FRAGMENTS = 1 << 17
-"""Fragments of a document from which on this is worth it."""
+"""Fragments of a document from which on it is encoded in chunks."""
 FRAGMENTS_PER_STEP = 1 << 15
 """Fragments that are done at once."""
 SPARE_FRAGMENTS = 64

@@ -47,7 +47,7 @@ from jittok.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
 
 MOST_KEPT_IDS = 1 << 24
-"""Arrays of a workspace with more room than this are not kept."""
+"""Arrays of a workspace with more capacity than this are not kept."""
 FIRST_LONGEST = 1 << 12
 """Bytes of a fragment that the scratch of a new workspace is made for."""
 
@@ -57,12 +57,12 @@ FULL_CAPACITY_BYTES = 1 << 16
 """Texts of up to this many bytes get capacity for all ids they could give, longer ones as much as texts before
 needed."""
 MUCH_TEXT = 1 << 18
-"""Bytes of one stretch that make it worth laying the compiled arrays out for speed."""
+"""Bytes of one stretch from which on the layout of the compiled arrays is optimized."""
 SPARE_IDS = 48 << 10
-"""Ids of room beyond that: kernels ask for what a chunk of text could give."""
+"""Spare capacity for ids beyond that, as kernels need it for all ids that a chunk of text could have."""
 
 GIVEN_AWAY = 1 << 20
-"""So many ids of one text are given to the caller with their array: a copy would double their memory."""
+"""From this many ids of one text on the array is given to the caller: a copy would double the memory."""
 
 
 class Encoder:

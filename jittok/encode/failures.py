@@ -11,7 +11,7 @@ from jittok.vocab import Vocab
 
 REPLACEMENT = "\ufffd".encode()
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
-"""What llama.cpp's decoder makes a code point above U+10FFFF of."""
+"""The sequences that llama.cpp's decoder reads as a code point above U+10FFFF."""
 
 
 def failure_of(docs: Documents, base: int, document: int, done: Failure) -> EncodingFailed:

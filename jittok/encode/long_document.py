@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jittok._jit.pool import Pool
 
 LEAST_BYTES = 4 << 20
-"""Bytes of a document that is worth cutting."""
+"""Bytes of the shortest document that is cut."""
 PART_BYTES = 2 << 20
 """Bytes of a part: its ids are still in the cache when they are copied."""
 PARTS_PER_THREAD = 4
@@ -37,12 +37,12 @@ PARTS_PER_THREAD = 4
 IDS_PER_COPY = 1 << 18
 """Ids that a thread copies at once, where many are put together."""
 SEARCH_BYTES = 1 << 14
-"""Bytes that are searched for a place to cut."""
+"""Bytes that are searched for a safe cut."""
 _PLACE = re.compile(rb"[A-Za-z]{4} (?=[A-Za-z])")
 
 Fragments = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 Encode = Callable[[Workspace, Any, int], int]
-"""encode(workspace, job, at): the ids of a part to the workspace's, from place `at` on; the offset after them."""
+"""encode(workspace, job, at) -> the end of the ids of a part, which it writes to the workspace from `at` on."""
 
 
 def part_fragments(docs: Documents, fragments: Fragments, parts: int) -> tuple[Fragments, list[int]]:

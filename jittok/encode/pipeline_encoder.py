@@ -42,7 +42,7 @@ COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
     "rwkv": ("jittok.models.rwkv", (Longest,)),
     "unigram": ("jittok.models.ugm.files.compile", (Unigram, Pieces)),
 }
-"""Family -> what makes its arrays, and of which models."""
+"""Family -> the compiler of its arrays, and the models that it is for."""
 ODD_CACHE = 8 << 20
 """Bytes of the cache for words beside odd marks."""
 LONG_TEXT = 1 << 16

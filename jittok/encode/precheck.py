@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from jittok.encode.workspace import Workspace
 
 LONGEST_WITH_GIL = 1 << 12
-"""Texts of up to so many bytes are encoded without letting go of Python's lock, which takes longer than they do."""
+"""Texts of up to this many bytes are encoded with the GIL held: releasing it would take longer."""
 LOOK_NUMBER = 5
-"""The argument of both kernels that look which is the number of fragments."""
+"""The index of the argument of both checking kernels that is the number of fragments."""
 CHANGE_DATA, CHANGE_NUMBER = 2, 6
 """Arguments of `normalize_changed`."""
 MODEL_DATA, MODEL_LAST = 2, 7
 """Arguments of `encode_fragments`."""
 HOLDING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-"""A kernel's machine code that is called with Python's lock held."""
+"""A kernel's machine code, called with the GIL held."""
 
 
 class PreCheckTables(NamedTuple):

@@ -29,7 +29,7 @@ LONGEST_TEXT = 1 << 13
 WORTH_COMPILING = 1 << 16
 """Bytes of such texts in a process: about a second, a tenth of what compiling takes."""
 COST_PER_TEXT = 64
-"""What a text counts for, beside its bytes."""
+"""Bytes that a text counts in addition to its own."""
 
 _spent = 0
 

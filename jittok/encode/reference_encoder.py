@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jittok.reference.pipeline.normalize import Piece
 
 GENERAL_ARRAYS = ("general path",)
-"""What is kept in place of arrays."""
+"""The cached value in place of arrays."""
 PREFIX_CHARACTERS = 64
 """Characters of a text that tell how it begins when it is normalized, where no pattern needs more."""
 _LOCAL_PATTERNS = (Pattern(" {2,}"), Pattern(r"\s+"), Pattern(r"\s{2,}"))

@@ -23,13 +23,13 @@ from jittok.pretokenize.splitters.word_bitmap import INVERTS, ISOLATES, REMOVES
 from jittok.pretokenize.stage_chain import compile_stage
 
 MOST_GROWTH = 2
-"""Texts of more than so many times the bytes that they had are done in parts:"""
+"""Texts that have grown by more than this factor are encoded in parts:"""
 LONG_TEXT = 1 << 20
-"""those of so many bytes,"""
+"""those of at least this many bytes,"""
 PART_BYTES = 1 << 18
-"""in parts of so many, or a little more,"""
+"""in parts of this many bytes, or a few more;"""
 SEARCH_BYTES = 1 << 12
-"""of which so many are looked through at once for a place to cut."""
+"""this many at a time are searched for a safe cut."""
 
 
 class SplitPoints(NamedTuple):

@@ -22,9 +22,10 @@ LONGEST_HELD = 1 << 11
 BYTES_PER_COPY = 1 << 20
 """Bytes of texts that are copied at once from memory that others may write to."""
 LONG_WEIGHT = 16
-"""How many times as long as usual a text may take where tokens are so long that walks from each place are, too."""
+"""The time that a text may take, as a multiple of the usual, if tokens are so long that trie walks from each offset
+are, too."""
 LEAST_DETACHED = 1 << 20
-"""So many fragments are handed over; fewer are copied, as the workspace then keeps its arrays."""
+"""From this many fragments on the arrays are given away; fewer are copied, and the workspace keeps its arrays."""
 
 
 def read_only_array(values: Any, dtype: Any = np.int64) -> NDArray[Any]:

@@ -33,7 +33,7 @@ from jittok.structures.pages import in_huge_pages
 from jittok.structures.pair_table import PairTable
 
 AMBIGUOUS, TOO_LONG, TOO_MANY_STEPS = -1, -2, -3
-"""No chain: a symbol that is made of two lists of bases; one of more than LONGEST bases; judging takes too long."""
+"""No tables: a symbol that is made of two lists of bases; one of more than LONGEST bases; judging takes too long."""
 STEPS_PER_PAIR, LEAST_STEPS = 16, 1 << 22
 """Steps of judging that are taken: real vocabularies need seven a pair, and a file of any kind loads soon."""
 MOST_NODES, MOST_BASES = 1 << 24, 1 << 16

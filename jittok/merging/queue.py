@@ -35,7 +35,7 @@ SCAN_SYMBOLS = 40
 """Symbols up to which a scan beats the heap."""
 NONE, NOWHERE = -1, 255
 NO_WORD = 0xFFFFFFFF
-"""After every rank << 8 | place: a file holds 1 << 23 merges or 1 << 22 scores at most, and a rank fits 24 bits."""
+"""Above each rank << 8 | position: a file holds 1 << 23 merges or 1 << 22 scores at most; a rank fits 24 bits."""
 _32 = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 

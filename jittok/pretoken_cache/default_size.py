@@ -11,7 +11,7 @@ CACHE_PART = 32
 
 
 UNTOLD = 1 << 36
-"""A bound for any machine that does not tell its memory."""
+"""The bound if the memory of the machine is unknown."""
 
 
 def _memory() -> int:

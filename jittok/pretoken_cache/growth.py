@@ -25,7 +25,7 @@ BY_LOSSES, MIDDLE_BY_LOSSES = 19, 17
 """log2 of the slots from which on tables grow only for what they lose: larger ones are touched page by page, and memory
 that keeps nothing from being lost makes nothing faster."""
 _AHEAD = 16
-"""Groups by which memory is asked for before they move."""
+"""Groups that are prefetched ahead of the one that is moved."""
 _0 = np.uint64(0)
 
 

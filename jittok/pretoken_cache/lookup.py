@@ -60,12 +60,12 @@ from jittok.pretoken_cache.tables import (
 )
 
 ALL_WHOLE = 1 << 62
-"""In place of the first fragment with a piece that was deferred: there is none."""
+"""The result of `drop` if no fragment has a deferred pre-token."""
 DEFERRED = 1 << 48
 """Added to the count by an `encode_soon` (see `make_resolve`) that leaves capacity for a piece's ids, which come
 later."""
 IDS_AHEAD = 128
-"""How far after the last id memory is asked for."""
+"""Distance of the prefetch after the last id."""
 _IDS_A_LINE, _RECORDS_A_LINE = 16, 8
 _0, _16, _24, _32, _48, _56 = (np.uint64(k) for k in (0, 16, 24, 32, 48, 56))
 _FF, _LOW16 = np.uint64(0xFF), np.uint64(0xFFFF)

@@ -51,10 +51,10 @@ from jittok.safe_cuts.cuts import SpanRules, open_rules
 from jittok.structures.pages import scratch
 
 CHUNK = 16384
-"""Bytes split before their spans are looked up: their places stay in the first-level cache."""
+"""Bytes split before their spans are looked up: their offsets fit the first-level cache."""
 NO_LIMIT = 1 << 62
 WHOLE = -101
-"""A fragment, or a span, that only the slow way can encode; apart from the codes of `jittok.fragments`."""
+"""A fragment, or a span, that only the fallback can encode; distinct from the codes of `jittok.fragments`."""
 
 
 class SpanWork(NamedTuple):

@@ -50,11 +50,11 @@ from jittok._raw import (
 from jittok.structures.pages import zeroed
 
 LONGEST_KEPT = 2048
-"""Bytes; longer pieces are encoded again each time."""
+"""Bytes; longer pre-tokens are not cached."""
 SPARE_IDS = 8
 """Ids after the last one that a copy may overwrite."""
 LONGEST_SHORT, LONGEST_MIDDLE = 15, 31
-"""The longest short and middle piece."""
+"""Bytes of the longest short and the longest middle pre-token."""
 Key: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 """A piece of up to MIDDLE bytes as the tables keep it; the last two words of a short one are zeros."""
 FIRST_BITS = 13
@@ -63,7 +63,7 @@ ID_LIMIT, NARROW_LIMIT = 1 << 24, 1 << 16
 NARROW_IDS = 7
 """Ids that a short slot of a narrow cache holds."""
 MOST_STORED = 0xFFFF
-"""Ids of a short or middle piece that the store keeps."""
+"""The most ids of a short or middle pre-token that the store keeps."""
 
 (
     SHORT_BITS,
@@ -82,7 +82,7 @@ MOST_STORED = 0xFFFF
     NARROW,
     STATES,
 ) = range(15)
-"""Places in PieceCache.state. Bits are log2 of slots; LOST: pieces that gave up their slots since the table grew;
+"""Indices of PretokenCache.state. Bits are log2 of slots; LOST: entries evicted since the table grew;
 NARROW: 1 or 0, which never changes."""
 
 K1, K2, K3, K4 = (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Describe = Callable[[Sequence[int]], list[dict[str, Any]]]
-"""Ids to what there is to know about them, as `display.tokens` shows it."""
+"""Describes ids, as `display.tokens` shows them."""
 INT32_MAX = 2**31 - 1
 SHOWN_ROWS, SHOWN_IDS = 10, 16
 

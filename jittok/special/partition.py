@@ -26,7 +26,7 @@ FREE, STRIPPED = -1, -2
 """Owners of a byte in a cluster that are no rank: no one, and a token that strips the blanks beside it."""
 RANK_SHIFT = 40
 PLACE_MASK = (1 << RANK_SHIFT) - 1
-"""A key is rank << 40 | place in the document: comparing keys compares in llama.cpp's order."""
+"""A key is rank << 40 | offset in the document, so keys compare in llama.cpp's order."""
 
 
 class PartitionWork(NamedTuple):
