@@ -103,7 +103,7 @@ class MergerWork(NamedTuple):
     """Scratch of one thread for one vocabulary."""
 
     queue: MergeWork
-    trial: OutI32  # [2 * LONGEST]
+    trial: OutI32  # [2 * MOST_SYMBOL_BASES]
     verdicts: OutU64  # [1 << VERDICT_BITS] left << 26 | right << 2 | 2 | whether right may follow left; 0 where free
 
 

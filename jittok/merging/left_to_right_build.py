@@ -33,7 +33,7 @@ from jittok.structures.pages import in_huge_pages
 from jittok.structures.pair_table import PairTable
 
 AMBIGUOUS, TOO_LONG, TOO_MANY_STEPS = -1, -2, -3
-"""No tables: a symbol that is made of two lists of bases; one of more than LONGEST bases; judging takes too long."""
+"""No tables: a symbol has two texts; a symbol has more than MOST_SYMBOL_BASES bases; too many steps."""
 STEPS_PER_PAIR, LEAST_STEPS = 16, 1 << 22
 """Steps of judging that are taken: real vocabularies need seven a pair, and a file of any kind loads soon."""
 MOST_NODES, MOST_BASES = 1 << 24, 1 << 16
@@ -112,7 +112,7 @@ def build_chain(pairs: PairTable, bases: NDArray[np.int32], symbols: int) -> Lon
 def find_symbols(pairs: PairTable, trial: OutI32, order: OutI64, bases: I32, rows: OutI32, most: int) -> int:
     """Fill the rows of all symbols that merging can make, without SHORTER. Returns the number of rounds, or a code.
 
-    trial: int32[2 * LONGEST] scratch
+    trial: int32[2 * MOST_SYMBOL_BASES] scratch
     order: int64[pairs] filled slots by rising rank, scratch
     rows: int32[ROW * symbols], zeroed
     most: steps that judging may take: at most one for each base of ordered symbols, else one for each two bases

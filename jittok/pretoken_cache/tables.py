@@ -56,7 +56,7 @@ SPARE_IDS = 8
 LONGEST_SHORT, LONGEST_MIDDLE = 15, 31
 """Bytes of the longest short and the longest middle pre-token."""
 Key: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
-"""A piece of up to MIDDLE bytes as the tables keep it; the last two words of a short one are zeros."""
+"""A pre-token of up to LONGEST_MIDDLE bytes as the tables hold it; the last two words of a short one are zeros."""
 FIRST_BITS = 13
 """log2 of the slots that the short table begins with."""
 ID_LIMIT, NARROW_LIMIT = 1 << 24, 1 << 16
