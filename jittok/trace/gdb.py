@@ -19,19 +19,19 @@ SCRIPT = '''\
 # The steps of a trace of jittok, in llama.cpp itself. Build llama.cpp with -DCMAKE_BUILD_TYPE=Debug, then
 #   gdb -q -batch -x THIS_FILE --args llama-tokenize -m {model} {options}
 # Every stop prints what is seen; what differs from the trace is marked. To look around, run gdb without -batch and set
-# a breakpoint of your own at one of the places below.
+# a breakpoint of your own at one of the lines below.
 set pagination off
 set confirm off
 set breakpoint pending on
 break main
 run
-# the newline is tokenized while the vocabulary is loaded: begin behind that
+# the newline is tokenized while the vocabulary is loaded: begin after that
 tbreak llama_tokenize
 continue
 python
 import gdb
 
-RUNS = {runs}  # llama-tokenize tokenizes once more where the first room, a token a byte, was too small
+RUNS = {runs}  # llama-tokenize tokenizes once more if the first buffer, one token per byte, was too small
 
 
 class Seen(gdb.Breakpoint):

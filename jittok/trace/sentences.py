@@ -39,7 +39,7 @@ def _charsmap(record: Record) -> str:
     if record["stop"]:
         return f"{head}, whose label is {record['label']:x}: the walk stops"
     if not record["leaf"]:
-        return f"{head}, base {record['base']}: no leaf, go on from {record['then']}"
+        return f"{head}, base {record['base']}: no leaf, continue from {record['then']}"
     end = " (the longest match)" if record["matched"] else ""
     return f"{head}, a leaf: value {record['value']} stands for {record['replacement']!r}{end}"
 
@@ -100,11 +100,13 @@ def _lattice(record: Record) -> str:
 
 def _path(record: Record) -> str:
     if record["token_id"] is None:
-        return f"place {record['position']}: no piece"
+        return f"position {record['position']}: no piece"
     what = f"token {record['token_id']}" if record["token_id"] >= 0 else "bytes"
-    end = ", on the cheapest way" if record["on_path"] else ""
+    end = ", on the cheapest path" if record["on_path"] else ""
     count = len(record["challengers"])
-    return f"place {record['position']}: cheapest of {count} is {record['text']!r} ({what}), cost {record['cost']}{end}"
+    return (
+        f"position {record['position']}: cheapest of {count} is {record['text']!r} ({what}), cost {record['cost']}{end}"
+    )
 
 
 def _tokens(record: Record) -> str:
