@@ -42,8 +42,10 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
         import matplotlib.pyplot as plt
     except ImportError:
         raise missing("jittok.plot", "matplotlib", "notebook") from None
+    # The first figure loads the backend. A notebook's sets rcParams then, which must last longer than the style.
+    figure = plt.figure(figsize=(width, height), layout="constrained", facecolor=STYLE["figure.facecolor"])
     with plt.rc_context(STYLE):
-        _, made = plt.subplots(figsize=(width, height), layout="constrained")
+        made: Axes = figure.subplots()
     return made
 
 
