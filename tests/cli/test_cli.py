@@ -310,6 +310,7 @@ def test_ctrl_c_leaves_no_half_written_output(tmp_path: Path) -> None:
 def test_progress_is_silent_where_nobody_looks_and_for_what_is_done_in_a_second(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "120")  # a narrow terminal shows less
     with ProgressOf(100) as progress:
         progress.add(5, 6, 7)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
