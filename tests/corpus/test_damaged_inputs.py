@@ -248,7 +248,7 @@ def test_encrypted_parquet_is_an_error_that_names_the_file(tmp_path, tok, column
     if column == "other" and plain:  # the column that is read needs no key
         assert compile_corpus([data], tok, tmp_path / "out", options).documents == (2 - alone) * len(TEXTS)
         return
-    with pytest.raises(CorpusError, match=r"a\.parquet: found .*encrypted .*, expected tables without encryption"):
+    with pytest.raises(CorpusError, match=r"a\.parquet: found .*encrypted .*, expected an unencrypted table"):
         compile_corpus([data], tok, tmp_path / "out", options)
 
 
@@ -263,7 +263,7 @@ def test_columns_of_one_name(tmp_path, tok, suffix):
                 writer.write_table(found)
 
     write(tmp_path / f"a{suffix}", ["text", "x", "text"])
-    with pytest.raises(CorpusError, match=rf"a{suffix}: found 2 columns 'text', expected one of this name"):
+    with pytest.raises(CorpusError, match=rf"a{suffix}: found 2 columns 'text', expected exactly one column"):
         compile_corpus([tmp_path / f"a{suffix}"], tok, tmp_path / "out", Options(formats=("npy",)))
     write(tmp_path / f"b{suffix}", ["x", "text", "x"])
     compile_corpus([tmp_path / f"b{suffix}"], tok, tmp_path / "other", Options(formats=("npy",)))

@@ -239,7 +239,8 @@ def _longest(pipeline: Pipeline, _: models.Longest) -> Model:
 
 def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Model:
     ids = texts_of(pipeline)
-    most = max(map(len, ids), default=0)
+    lengths = sorted({len(text) for text in ids}, reverse=True)
+    most = max(lengths, default=0)
 
     def unknown(word: str) -> list[Part]:
         if model.unknown == NO_TOKEN:
@@ -270,7 +271,10 @@ def _wordpiece(pipeline: Pipeline, model: models.WordPiece) -> Model:
     def long(word: str, out: array[int]) -> None:
         known, at = len(out), 0 if len(word) <= model.longest else len(word) + 1
         while at < len(word):
-            at, token = next((found for found in longest(word, at) if found[1] is not None), (len(word) + 1, None))
+            front = model.prefix if at else ""
+            stops = (at + length - len(front) for length in lengths)  # other lengths are no tokens
+            found = ((stop, ids.get(front + word[at:stop])) for stop in stops if at < stop <= len(word))
+            at, token = next((each for each in found if each[1] is not None), (len(word) + 1, None))
             if token is not None:
                 out.append(token)
         if at > len(word):
