@@ -109,8 +109,12 @@ class Counts:
         return ((raw[ends[k] : ends[k + 1]], count) for k, count in enumerate(self.counts.tolist()))
 
     def to_dict(self) -> dict[bytes, int]:
-        """word -> count."""
-        return dict(self.items())
+        """word -> count, the most frequent first, then by the bytes of the word."""
+        return dict(self._rows())
+
+    def _rows(self) -> list[tuple[bytes, int]]:
+        # the order of the table depends on a secret of the process
+        return sorted(self.items(), key=lambda item: (-item[1], item[0]))
 
     def __add__(self, other: Counts) -> Counts:
         return summed((self, other)) if isinstance(other, Counts) else NotImplemented
@@ -130,10 +134,9 @@ class Counts:
         facts |= {"like": self.like} if self.like != Counts.like else {}
         facts |= {"last": to_text(self.last)} if self.last else {}
         facts |= {"left_out": self.left_out} if self.left_out else {}
-        rows = sorted(self.items(), key=lambda item: (-item[1], item[0]))
         with atomic_file(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{MAGIC}{json.dumps(facts)}\n")
-            file.writelines(f"{count}\t{to_text(word)}\n" for word, count in rows)
+            file.writelines(f"{count}\t{to_text(word)}\n" for word, count in self._rows())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Counts:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import JIT
 from jittok.train import runs, table
-from jittok.train.api import train
+from jittok.train.api import count, train
 from jittok.train.counter import Counter
 from jittok.train.counts import of_table
 from jittok.train.runs import slices_of, write_run
@@ -125,3 +125,8 @@ def test_what_is_learnt_has_the_same_bytes_with_two_secrets(monkeypatch: pytest.
         with_key(monkeypatch, number)
         written.append(learnt(kind))
     assert written[0] == written[1]
+
+
+def test_the_order_of_counted_words_does_not_show_the_secret() -> None:
+    counts = count([b"one two two three three three four"], threads=1).to_dict()
+    assert list(counts) == sorted(counts, key=lambda word: (-counts[word], word))
