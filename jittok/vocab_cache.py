@@ -198,7 +198,8 @@ def _sum(parts: Iterable[tuple[int, NDArray[np.uint8]]]) -> str:
         columns[at : at + first] += words[:first]
         columns += np.add.reduce(words[first:last].reshape(-1, ROW), axis=0)
         columns[: whole - last] += words[last:]
-        columns[(at + whole) % ROW] += np.uint64(int.from_bytes(part[8 * whole :].tobytes(), "little"))
+        rest = (at + whole) % ROW  # as an array of one: NumPy warns when a scalar wraps around
+        columns[rest : rest + 1] += np.uint64(int.from_bytes(part[8 * whole :].tobytes(), "little"))
     return blake2b(columns.data, digest_size=16).hexdigest()
 
 

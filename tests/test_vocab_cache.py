@@ -412,3 +412,11 @@ def test_the_tables_of_characters_are_part_of_the_stamp(tmp_path, monkeypatch):
         after = vocab_cache.stamp.__wrapped__()
         assert after != before
         before = after
+
+
+def test_the_sum_of_words_wraps_around_without_a_warning():
+    """Warnings are errors here; a part that ends within a word adds its last bytes to one column."""
+    full = np.full(8 * vocab_cache.ROW, 255, np.uint8)
+    odd = np.full(7, 255, np.uint8)
+    twice = [(0, full), (0, odd), (0, full), (0, odd)]
+    assert vocab_cache._sum(twice) == vocab_cache._sum(reversed(twice)) != vocab_cache._sum(twice[:2])
