@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from jittok._jit import WouldCompile, at_hand_only, on_compile, run_interruptible
+from jittok._jit import WouldCompile, on_compile, run_interruptible, without_compiling
 from jittok.digest import blake2b
 from jittok.encode.python_fallback import is_cheap
 from jittok.errors import IN_MEMORY, MalformedVocab, refuse_keywords
@@ -355,7 +355,7 @@ def _read_at_hand(read: Callable[[], Vocab | Pipeline]) -> Vocab | Pipeline:
     """Call `read` without kernels that would have to be compiled first, if possible: reading needs hardly any."""
     if is_cheap(0):
         try:
-            with at_hand_only():
+            with without_compiling():
                 return read()
         except WouldCompile:
             pass

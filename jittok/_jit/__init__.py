@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import levels, store
-from jittok._jit.at_hand import WouldCompile, at_hand_only, compiles
 from jittok._jit.compile_lock import compile_turn
 from jittok._jit.frame import Call, plan_of
 from jittok._jit.gc_pause import gc_paused
 from jittok._jit.interruptible import LONG_WORK_BYTES, interruptible_if_long, run_interruptible
+from jittok._jit.no_compile import WouldCompile, compiles, without_compiling
 from jittok._jit.store import cache_dir
 from jittok.locks import COMPILER, Lock, compiler_is_lost, once
 
@@ -57,7 +57,6 @@ __all__ = [
     "OutU64",
     "WouldCompile",
     "as_int64",
-    "at_hand_only",
     "cache_dir",
     "frozen",
     "has_compiler",
@@ -71,6 +70,7 @@ __all__ = [
     "standalone",
     "store",
     "warm",
+    "without_compiling",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -244,7 +244,7 @@ class kernel(Generic[P, R]):
 
     def ready(self) -> Callable[[int], int]:
         """Load what is shipped or kept, or compile, once. CompilerMissing if there is nothing to do either with,
-        WouldCompile where nothing is to be compiled (`at_hand_only`)."""
+        WouldCompile where nothing is to be compiled (`without_compiling`)."""
         if self.waits():
             raise WouldCompile(".".join(self._name))
         return run_interruptible(self._ready)
@@ -342,7 +342,7 @@ class kernel(Generic[P, R]):
 
     def _compile(self) -> tuple[Any, Any]:
         from jittok._jit import object_code
-        from jittok._jit.told import compiling
+        from jittok._jit.compile_notice import compiling
 
         path, stamp = self._place
         if path and compiler_is_lost():

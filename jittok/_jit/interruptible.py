@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from jittok._jit.at_hand import compiles
+from jittok._jit.no_compile import compiles
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import CHECKED, at_hand_only, has_compiler
+from jittok._jit import CHECKED, has_compiler, without_compiling
 from jittok._jit.gc_pause import gc_paused
 from jittok.errors import JittokError
 from jittok.inputs import Documents, to_bytes
@@ -55,7 +55,7 @@ def may_compile_later(vocab: Vocab | Pipeline) -> None:
     for step in vocab.pipeline.normalize if isinstance(vocab, Vocab) else vocab.normalize:
         charsmap = getattr(step, "charsmap", None)
         if charsmap is not None:
-            with at_hand_only():
+            with without_compiling():
                 read_charsmap(charsmap, vocab.source)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import WouldCompile, at_hand_only, frozen, run_interruptible
+from jittok._jit import WouldCompile, frozen, run_interruptible, without_compiling
 from jittok.encode.python_fallback import (
     COST_PER_TEXT,
     around_rows,
@@ -107,7 +107,7 @@ class Tokenizer(Decoding):
             self._encoder  # noqa: B018  made when it is asked for
             return
         try:
-            with at_hand_only():
+            with without_compiling():
                 self._encoder  # noqa: B018
         except WouldCompile:
             may_compile_later(self.vocab)
@@ -117,7 +117,7 @@ class Tokenizer(Decoding):
     def _lacks_kernels(self) -> bool:
         """Whether a kernel that any text needs would have to be compiled."""
         try:
-            with at_hand_only():
+            with without_compiling():
                 encoder, rule = self._rule(False, False, "strict")
                 encoder.one(A_TEXT, rule)
         except WouldCompile:

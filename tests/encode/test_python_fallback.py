@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import WouldCompile, at_hand_only, frozen, kernel
+from jittok._jit import WouldCompile, frozen, kernel, without_compiling
 from jittok.encode import python_fallback
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab
 from jittok.inputs import Documents
@@ -267,13 +267,13 @@ def test_a_kernel_that_is_not_at_hand_is_not_compiled_where_none_is_to_be():
     def of_a_test(number: int) -> int:
         return number + 1
 
-    with at_hand_only():
+    with without_compiling():
         if of_a_test.compiled:
             assert of_a_test.waits()
             with pytest.raises(WouldCompile):
                 of_a_test(3)
     assert of_a_test(3) == 4
-    with at_hand_only():
+    with without_compiling():
         assert of_a_test(3) == 4
 
 

@@ -1,6 +1,6 @@
-"""What is compiled, told while it is: a line on a terminal or in a notebook, and one a kernel in the log.
+"""Notices of compilation: a status line on a terminal or in a notebook, and one log record per kernel.
 
-A pipe and a file get nothing: what a program writes there is read by others.
+Pipes and files get nothing: other programs read what is written there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WHY = "once for this machine"
 class _Compiled:
     """What this process has compiled."""
 
-    kernels, seconds, told = 0, 0.0, False
+    kernels, seconds, notified = 0, 0.0, False
 
 
 _so_far, _lock = _Compiled(), Lock()
@@ -36,8 +36,8 @@ def compiling(name: str) -> Iterator[None]:
     terminal, begin = _terminal(), time.monotonic()
     if terminal is not None:
         _show(terminal, f"\r{line}")
-    elif not _so_far.told and _in_notebook():
-        _so_far.told = True
+    elif not _so_far.notified and _in_notebook():
+        _so_far.notified = True
         _show(sys.stderr, f"jittok: compiling kernels, {WHY}: some seconds each ...\n")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Work that waits for no compiler: in such a block a kernel without machine code raises `WouldCompile`."""
+"""Blocks that must not compile: inside one, a kernel without machine code raises `WouldCompile`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 
 class WouldCompile(BaseException):
-    """A kernel would have to be compiled: whoever allowed none does its work in another way. No error: nothing that
-    deals with errors is to stop it."""
+    """A kernel would have to be compiled; the block's owner then takes its fallback. A BaseException, so that no
+    `except Exception` on the way swallows it."""
 
 
 class _Here(threading.local):
@@ -20,7 +20,7 @@ _here = _Here()
 
 
 @contextlib.contextmanager
-def at_hand_only() -> Iterator[None]:
+def without_compiling() -> Iterator[None]:
     """In this block, and in this thread, nothing is compiled."""
     before, _here.only = _here.only, True
     try:
