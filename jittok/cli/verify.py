@@ -68,7 +68,7 @@ def _vocab(options: argparse.Namespace) -> Tokenizer:
     from pathlib import Path
 
     from jittok.corpus.manifest import read_manifest
-    from jittok.corpus.places import tokenizer_of
+    from jittok.corpus.relative_paths import tokenizer_of
 
     folder = Path(options.folder)
     return tokenizer_of(read_manifest(folder)["vocab"], folder)

@@ -12,7 +12,7 @@ from jittok.corpus import disk
 from jittok.corpus.folders import file_name
 from jittok.corpus.kinds import PACKINGS, READ_AS
 from jittok.corpus.options import Options
-from jittok.corpus.places import INPUTS_FROM
+from jittok.corpus.relative_paths import INPUTS_FROM
 from jittok.corpus.state import RANGE_FIELDS, State
 from jittok.errors import CorpusError, InWords
 

@@ -24,7 +24,7 @@ from jittok.corpus.formats.base import LENGTHS, Format, Rows, Shard, Stream
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.errors import CorpusError
 
-Places = dict[str, list[int]]
+Positions = dict[str, list[int]]
 """Stream -> [where it ends after a range, checksum of what the range added]."""
 
 
@@ -65,7 +65,7 @@ class ShardWriter:
             os.ftruncate(descriptor, stream.header)
             self.streams[key] = OpenStream(stream, path, descriptor, stream.header)
 
-    def resume(self, ranges: Iterable[tuple[Places, int, int, int]]) -> int:
+    def resume(self, ranges: Iterable[tuple[Positions, int, int, int]]) -> int:
         """Resume a shard that was under way; returns how many of its ranges are complete. The others are cut off.
 
         `ranges`: for each range in the ledger its offsets, documents, tokens and bytes of text. A range is complete
@@ -92,7 +92,7 @@ class ShardWriter:
             os.ftruncate(opened.descriptor, opened.end)
         return self.ranges
 
-    def _whole(self, positions: Places) -> dict[str, bytes] | None:
+    def _whole(self, positions: Positions) -> dict[str, bytes] | None:
         """What a range added to each stream, None when the files do not have it."""
         if positions.keys() != self.streams.keys():
             return None
@@ -113,7 +113,7 @@ class ShardWriter:
         self.text_bytes += text_bytes
         self.ranges += 1
 
-    def append(self, rows: Rows, text_bytes: int) -> Places:
+    def append(self, rows: Rows, text_bytes: int) -> Positions:
         """The documents of one range, to every stream. CorpusError when a layout cannot tell them, before any byte."""
         for form in self.formats:
             form.check(rows, self.tokens + rows.ids.size)

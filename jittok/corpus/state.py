@@ -15,8 +15,8 @@ from jittok.corpus.formats import format_class
 from jittok.corpus.input_hashes import InputHasher
 from jittok.corpus.ledger import Fact
 from jittok.corpus.options import FIRST_CUTS, Options
-from jittok.corpus.places import Places
 from jittok.corpus.ranges import Key
+from jittok.corpus.relative_paths import RelativePaths
 from jittok.corpus.sources import STDIN, Source
 from jittok.errors import CorpusError, InWords
 
@@ -32,13 +32,13 @@ def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: 
     """All that decides the bytes of the directory, as plain data."""
     packages = {format_class(name).writer for name in options.formats} - {""}
     writers = {name: importlib.import_module(name).__version__ for name in sorted(packages)}
-    positions = Places(out)
+    paths = RelativePaths(out)
     names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
     facts = {name: getattr(tok, name) for name in names}
     return {
         "jittok": __version__,
-        "vocab": {**facts, "tokens": tok.vocab_size, **positions.vocabulary(tok)},
-        **positions.inputs(sources),
+        "vocab": {**facts, "tokens": tok.vocab_size, **paths.vocabulary(tok)},
+        **paths.inputs(sources),
         "options": options.identity(),
         "writers": writers,
         "rules": rules_of(options),
@@ -49,14 +49,14 @@ def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: 
 
 
 def rules_of(options: Options) -> Fact:
-    """What decides, beside the fingerprint of the vocabulary, whether a corpus may be gone on with: whether ids and
-    layouts are those of the version that began it. Versions that differ in neither write the same bytes."""
+    """What decides, beside the fingerprint of the vocabulary, whether a corpus may be resumed: whether ids and
+    layouts are those of the version that started it. Versions that differ in neither write the same bytes."""
     layouts = {f"layout of {name}": format_class(name).layout for name in options.formats}
     return {"answers": ANSWERS, **layouts}
 
 
 def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list[str]:
-    """What a directory was begun with and is not to be continued with, in words."""
+    """The differences between the plan a directory was started with and the present one, in words."""
     said = []
     rules = {"answers": 1, **{f"layout of {name}": 1 for name in old["options"]["formats"]}}
     was_ruled, is_ruled = ({**rules, **plan.get("rules", {})} for plan in (old, new))

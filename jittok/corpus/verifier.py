@@ -18,10 +18,10 @@ from jittok.corpus.engines import encode_on_threads
 from jittok.corpus.input_hashes import InputHasher
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.corpus.options import from_identity
-from jittok.corpus.places import found_again
 from jittok.corpus.range_encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges import Key, RawRange, read_unit, units
 from jittok.corpus.reference_check import ReferenceRangeEncoder, WithTexts
+from jittok.corpus.relative_paths import input_path
 from jittok.corpus.resume import with_recorded_release
 from jittok.corpus.shards import fault_of
 from jittok.corpus.sources import STDIN, Source, look_at
@@ -196,7 +196,7 @@ def _sources(manifest: Manifest, folder: Path) -> list[Source]:
             expected = "inputs that can be read again, or --hashes-only"
             raise CorpusError("-", InWords("a corpus made from standard input"), expected)
         try:
-            path = found_again(row["path"], manifest, folder)
+            path = input_path(row["path"], manifest, folder)
             size, stamp, inode = look_at(path)
         except OSError:
             if "lost" in row:  # it was not to be read then either

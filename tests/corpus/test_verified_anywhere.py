@@ -41,7 +41,7 @@ def test_the_manifest_names_the_vocabulary(tmp_path, monkeypatch, capsys):
     assert main(["verify", str(tmp_path / "out")]) == 0
     (tmp_path / "own.gguf").rename(tmp_path / "gone.gguf")
     assert main(["verify", str(tmp_path / "out")]) == 2
-    assert "--vocab: found none, and no vocabulary" in capsys.readouterr().err
+    assert "--vocab: found none, and the vocabulary" in capsys.readouterr().err
     assert main(["verify", str(tmp_path / "out"), "--vocab", str(tmp_path / "gone.gguf")]) == 0
 
 

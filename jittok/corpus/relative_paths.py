@@ -20,31 +20,31 @@ VOCAB_FILE = "file"
 """Key of its vocabulary: the file, relative to the corpus; absent for a bundled one."""
 
 
-class Places:
+class RelativePaths:
     """Paths relative to a directory that is to be written; empty without one."""
 
     def __init__(self, out: Path | None) -> None:
         self._out = out
 
-    def _seen(self, path: str) -> str:
+    def _relative(self, path: str) -> str:
         try:
             return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(self._out or ""))).as_posix()
         except ValueError:  # another drive
             return Path(os.path.realpath(path)).as_posix()
 
     def inputs(self, sources: Sequence[Source]) -> dict[str, str]:
-        """Where relative names of inputs lead from, if there are any."""
+        """The directory that relative input names start from, if there are any."""
         relative = (s.path != STDIN and not is_url(s.path) and not os.path.isabs(s.path) for s in sources)  # noqa: PTH117
-        return {INPUTS_FROM: self._seen("")} if self._out is not None and any(relative) else {}
+        return {INPUTS_FROM: self._relative("")} if self._out is not None and any(relative) else {}
 
     def vocabulary(self, tok: Tokenizer) -> dict[str, str]:
-        """The file of a vocabulary that is read from one."""
+        """The file of a vocabulary that was loaded from a file."""
         source = tok.vocab.source
-        return {VOCAB_FILE: self._seen(source)} if self._out is not None and os.path.exists(source) else {}  # noqa: PTH110
+        return {VOCAB_FILE: self._relative(source)} if self._out is not None and os.path.exists(source) else {}  # noqa: PTH110
 
 
-def found_again(path: str, manifest: Mapping[str, Any], folder: Path) -> str:
-    """An input of a finished corpus: from where the corpus was made, else by its name as it is."""
+def input_path(path: str, manifest: Mapping[str, Any], folder: Path) -> str:
+    """The path of an input: relative to where the corpus was made if it exists there, else unchanged."""
     base = manifest.get(INPUTS_FROM)
     if isinstance(base, str) and not is_url(path):
         seen = os.path.normpath(os.path.join(os.path.realpath(folder), base, path))  # noqa: PTH118
@@ -67,5 +67,7 @@ def tokenizer_of(vocab: Mapping[str, Any], folder: Path) -> Tokenizer:
         tok = bundled(str(name), pre=pre)
     if tok is None:
         shown = f"{name or 'without a name'} {str(vocab.get('fingerprint'))[:12]}"
-        raise CorpusError("--vocab", InWords(f"none, and no vocabulary {shown} where it was"), "its file or name")
+        raise CorpusError(
+            "--vocab", InWords(f"none, and the vocabulary {shown} is no longer where it was"), "its file or name"
+        )
     return tok
