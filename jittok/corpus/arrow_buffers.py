@@ -77,7 +77,7 @@ def unpacked_sizes(file: Any, stream: bool) -> Iterator[int]:
 
 def _read(file: Any, at: int, size: int) -> bytes:
     if at < 0 or size < 0:
-        raise IndexError("in front of the file")
+        raise IndexError("before the file")
     file.seek(at)
     return file.read(size)  # type: ignore[no-any-return]
 
@@ -118,7 +118,7 @@ def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
         size, before = _size(start.ljust(8, b"\0"))
         if size <= 0:
             if _read(file, at + before, 1 << 12).strip(b"\0"):
-                raise Unended("a stream with more behind its end", "one stream: write several as one")
+                raise Unended("a stream with data after its end", "one stream: write several as one")
             return
         if len(start) < 8:
             break
@@ -150,7 +150,7 @@ def _field(raw: bytes, table: int, number: int) -> int | None:
     """Offset of a field, None where it is absent."""
     fields = table - struct.unpack_from("<i", raw, table)[0]
     if fields < 0:
-        raise IndexError("fields in front of all bytes")
+        raise IndexError("fields before all bytes")
     if 4 + 2 * number >= struct.unpack_from("<H", raw, fields)[0]:
         return None
     offset = struct.unpack_from("<H", raw, fields + 4 + 2 * number)[0]

@@ -24,7 +24,7 @@ one is detected."""
 ASKED = 16
 """Offsets that are tested for the end of a footer: a file may contain the magic bytes at millions of offsets, and
 each test may read much."""
-EXPECTED = "one file: files behind each other are no file of their own, so read each (or write them as one)"
+EXPECTED = "a single file: concatenated tables are not one table, so pass each file (or write them as one)"
 
 
 def check_parquet(file: Any, facts: Any, where: str, columns: Sequence[int]) -> None:

@@ -87,7 +87,9 @@ def check_own(position: Path, found: os.stat_result, around: os.stat_result) -> 
     writers = 0 if around.st_mode & stat.S_ISVTX else around.st_mode
     owners = (0, os.geteuid(), around.st_uid)
     if found.st_uid not in owners or found.st_mode & ~writers & (stat.S_IWGRP | stat.S_IWOTH):
-        expected = "a folder of yours that nobody else can write to: remove it, or run chmod go-w if all in it is yours"
+        expected = (
+            "your own folder that no other user can write to: remove it, or run chmod go-w if everything in it is yours"
+        )
         raise CorpusError(str(position), InWords(f"a folder that {reason}"), expected)
 
 

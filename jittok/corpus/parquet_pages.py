@@ -127,4 +127,4 @@ def _behind(raw: bytes, at: int, kind: int, depth: int) -> int:
             if at > len(raw):
                 break
         return at
-    raise IndexError("nothing that stands in the head of a page")
+    raise IndexError("a valid page header")

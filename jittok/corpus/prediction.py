@@ -304,5 +304,7 @@ def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], sta
     if need > free:
         found = f"{free / 1e6:.0f} MB of free disk"
         raise CorpusError(
-            str(out), InWords(found), f"about {need / 1e6:.0f} MB, by a sample of the input (--no-space-check goes on)"
+            str(out),
+            InWords(found),
+            f"about {need / 1e6:.0f} MB, estimated from a sample of the input (--no-space-check continues)",
         )

@@ -119,7 +119,7 @@ class CorpusRun:
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, MemoryError) as error:
             where, found = str(self.out / WORK / LEDGER), f"{type(error).__name__}: {error}"
             raise CorpusError(
-                where, InWords(found), f"a ledger that jittok wrote: remove {WORK} to begin anew"
+                where, InWords(found), f"a ledger that jittok wrote: remove {WORK} to start again"
             ) from error
         shards.sweep(self.work, {LEDGER})
         disk.sync(self.out)

@@ -171,7 +171,7 @@ class Decoder:
                 return text[:code], ends
             if code == BAD_ROW:
                 raise MalformedArray(
-                    f"row {report[0]}", offsets[report[0] : report[0] + 2].tolist(), f"places from 0 to {ids.size}"
+                    f"row {report[0]}", offsets[report[0] : report[0] + 2].tolist(), f"offsets from 0 to {ids.size}"
                 )
             text = self._mended(code, int(report[0]), ids)
 

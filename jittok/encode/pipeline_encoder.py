@@ -93,7 +93,7 @@ def refuse_empty_tokens(pipeline: Pipeline) -> None:
         if not text:
             raise UnsupportedVocab(
                 pipeline.source, "added_tokens", token.content,
-                'a text of which the normalizer leaves something, or "normalized": false beside it',
+                'a text that the normalizer does not remove, or "normalized": false',
             )  # fmt: skip
 
 

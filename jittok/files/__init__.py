@@ -161,7 +161,7 @@ def _of_json(root: Node, content: bytes, folder: Path | None) -> Pipeline:
     name = class_of(folder, byte_level)
     notes: tuple[str, ...] = ()
     if name is not None and own_steps(name, root.value):
-        notes = (f"transformers' AutoTokenizer takes {name}'s own steps in place of the file's: its ids may differ",)
+        notes = (f"transformers' AutoTokenizer takes {name}'s own steps instead of the file's: its ids may differ",)
     return _said(pipeline_of(root, content, notes), folder, byte_level)
 
 

@@ -199,13 +199,14 @@ def _checked(file: str, texts: list[bytes], types: list[int], byte_fallback: boo
                 file, f"pieces[{token}]", text, "another type than BYTE, or byte_fallback in trainer_spec"
             )
         if NUL in text and (text != NUL or kind == UNKNOWN or not (byte_fallback or kind == UNUSED)):
-            raise MalformedVocab(
-                file, f"pieces[{token}]", text, "a text without NUL, or NUL alone beside byte_fallback"
-            )
+            raise MalformedVocab(file, f"pieces[{token}]", text, "a text without NUL, or NUL alone with byte_fallback")
     if byte_fallback:
         missing = sorted(wanted - {text for text, kind in zip(texts, types, strict=True) if kind == BYTE})
         if missing:
             raise MalformedVocab(
-                file, "pieces", InWords(f"no piece {missing[0].decode()}"), "one for each byte, as byte_fallback says"
+                file,
+                "pieces",
+                InWords(f"no piece {missing[0].decode()}"),
+                "one for each byte, as byte_fallback requires",
             )
     return ids

@@ -130,7 +130,7 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
             moved.append(f"{content!r} is {token}, not {said}")
         found[content] = one_an_id[token] = AddedToken(content, token, *flags)._replace(printed_normalized=printed)
     shown = "; ".join(moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
-    return list(one_an_id.values()), (f"added tokens have other ids than the file says: {shown}",) if moved else ()
+    return list(one_an_id.values()), (f"added tokens have other ids than in the file: {shown}",) if moved else ()
 
 
 # ---- post-processors

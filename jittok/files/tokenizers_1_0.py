@@ -56,7 +56,7 @@ def _check_added(root: Node) -> None:
     others = [part["type"] for part in _parts(root, "normalizer", "normalizers") if part.get("type") not in ALIKE]
     if others and any(row.get("normalized", bool, False) for row in root.child("added_tokens").items()):
         found = InWords("added tokens that match normalized text")
-        raise root.child("added_tokens").unknown(found, f"none of these beside the normalizer {others[0]}")
+        raise root.child("added_tokens").unknown(found, f"none of these with the normalizer {others[0]}")
 
 
 def _parts(root: Node, name: str, key: str) -> list[Any]:

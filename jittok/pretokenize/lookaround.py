@@ -135,7 +135,7 @@ def lookaround_pattern(pattern: str, size: int, most: int) -> LookaroundPattern:
     starts, rows = made.classes()
     outer = sorted({made.nodes[number][1] for number in _reached(made.nodes, first) if made.nodes[number][0] == "mark"})
     if 1 << len(outer) > MOST_ANSWERS:
-        raise ValueError(f"{len(outer)} look-arounds that stand in no other")
+        raise ValueError(f"{len(outer)} lookarounds that are not nested")
     if len(rows) << len(outer) > MOST_SYMBOLS:
         raise ValueError(f"{len(rows) - 1} classes of characters with {len(outer)} look-arounds")
     sayings = [sum(1 << bit for k, bit in enumerate(outer) if number >> k & 1) for number in range(1 << len(outer))]

@@ -219,7 +219,7 @@ def to_bytes(text: str) -> bytes:
 
 
 def _wrong() -> bytes:
-    raise ValueError("a character that stands for no byte")
+    raise ValueError("a character that encodes no byte")
 
 
 def summed(parts: Iterable[Counts]) -> Counts:

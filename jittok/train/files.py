@@ -196,7 +196,7 @@ class _Run:
                 if min(number, documents, size) < 0:
                     raise ValueError("a number below 0")
             except (LookupError, TypeError, ValueError, OverflowError) as error:
-                expected = "lines that jittok wrote: a new folder begins anew"
+                expected = "lines that jittok wrote: use a new folder to start again"
                 raise CorpusError(
                     str(self.ledger.path), InWords(f"{type(error).__name__}: {error}"), expected
                 ) from None

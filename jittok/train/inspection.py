@@ -101,7 +101,7 @@ def explain(trained: Trained, words: Counts, token: str | int) -> dict[str, Any]
             "count": int(made.merges.counts[k]) // made.unit,
         }
         found["steps"].append(step)
-        rows.append(f"  merge {k}: {step['left']} {step['right']}, which stood together {step['count']:,} times")
+        rows.append(f"  merge {k}: {step['left']} {step['right']}, which were adjacent {step['count']:,} times")
     if number in merges:
         found["words"] = [[to_text(word), n] for word, n in _makers(made, words, merges[number])]
         rows.append("  in words such as " + ", ".join(f"{word} ({n:,})" for word, n in found["words"]))

@@ -99,7 +99,7 @@ def _sizes(path: Path, file: BinaryIO) -> NDArray[np.int64]:
     wanted = sum(8 * SLOT * (short + long) + blob for short, long, blob in sizes.tolist())
     found = os.fstat(file.fileno()).st_size - len(head)
     if (sizes < 0).any() or wanted != found:
-        raise CorpusError(str(path), InWords(f"slices of {found} bytes"), f"{wanted} bytes, as its header says")
+        raise CorpusError(str(path), InWords(f"slices of {found} bytes"), f"{wanted} bytes, as in its header")
     return sizes
 
 

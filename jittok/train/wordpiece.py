@@ -188,7 +188,7 @@ def _other_in_bert(points: NDArray[np.int64], words: CharacterWords, lowercase: 
     said = []
     if others:
         what = f"{len(others)} of the {points.size:,} characters, such as {', '.join(others[:3])}"
-        rule = "it leaves out marks beside letters, and keeps only the first letter of a Hangul syllable"
+        rule = "it drops combining marks after letters, and keeps only the first letter of a Hangul syllable"
         said.append(f"llama.cpp reads {what}, in another way than BERT's tokenizer ({rule}); tokens are learned as "
                     "llama.cpp reads, so BERT's tokenizer gives words with these characters other ids")  # fmt: skip
     long = int((np.diff(words.starts) > LONGEST_IN_BERT).sum())

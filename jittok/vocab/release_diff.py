@@ -50,7 +50,9 @@ def _notes(old: Vocab | JittokError, new: Vocab | JittokError) -> list[str]:
     if old.adds_around != new.adds_around and (new.add_bos or new.add_eos):
         notes.append("add_special obeys add_bos and add_eos; before, it added nothing")
     if old.nfc != new.nfc:
-        notes.append("text is normalized to NFC (Unicode 16.0), as the file's normalizer.nfc says; before, it was not")
+        notes.append(
+            "text is normalized to NFC (Unicode 16.0), as the file's normalizer.nfc requires; earlier releases do not"
+        )
     for name in dict.fromkeys(field for _, field in ID_KEYS):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:

@@ -48,7 +48,7 @@ def test_a_stream_that_is_cut_between_two_batches_is_an_error(tmp_path: Path, ba
 
 def test_two_streams_in_a_file_are_an_error(tmp_path: Path) -> None:
     data, _ = stream()
-    with pytest.raises(CorpusError, match=r"a\.arrow: found a stream with more behind its end, expected one stream"):
+    with pytest.raises(CorpusError, match=r"a\.arrow: found a stream with data after its end, expected one stream"):
         read(tmp_path / "a.arrow", data + data)
 
 

@@ -239,7 +239,7 @@ def test_a_ledger_of_other_lines_is_an_error(source, tmp_path, tok):
         for each in (fact, fact):
             ledger.add(each)
         ledger.close()
-        with pytest.raises(CorpusError, match="begin anew"):
+        with pytest.raises(CorpusError, match="start again"):
             compile_corpus([source], tok, out, OPTIONS)
 
 

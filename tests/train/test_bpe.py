@@ -231,7 +231,7 @@ def test_what_ends_a_training_early_is_told() -> None:
 def test_the_alphabet_of_bytes_goes_both_ways() -> None:
     every = bytes(range(256))
     assert to_bytes(to_text(every)) == every
-    with pytest.raises(ValueError, match="stands for no byte"):
+    with pytest.raises(ValueError, match="encodes no byte"):
         to_bytes("日")
 
 

@@ -115,7 +115,7 @@ def test_a_work_folder_is_one_process_and_what_it_holds_is_not_believed(tmp_path
     sizes = np.frombuffer(raw[24 : 24 + 24 * 64], np.int64).copy()
     sizes[0] = 1 << 62  # more bytes than there are
     run.write_bytes(raw[:24] + sizes.tobytes() + raw[24 + 24 * 64 :])
-    with pytest.raises(CorpusError, match="as its header says"):
+    with pytest.raises(CorpusError, match="as in its header"):
         list(runs.slices_of([run]))
     with pytest.raises(CorpusError, match="a slice that is cut off"):
         runs._read_slice(run, io.BytesIO(b"12345"), 1, 0, 0)

@@ -50,7 +50,7 @@ def test_a_token_is_explained_by_the_merges_and_words_that_made_it(texts: list[s
     assert last["left"] + last["right"] == "Ġreturn"
     assert all(a["count"] >= b["count"] for a, b in pairwise(told["steps"]))
     assert ["Ġreturn", words.to_dict()[b" return"]] in told["words"]
-    assert "stood together" in told["text"]
+    assert "were adjacent" in told["text"]
     assert explain(trained, words, "a")["words"] == []
     assert explain(trained, words, 0)["text"].endswith("a special token")
     with pytest.raises(CorpusError, match="a token of the vocabulary"):

@@ -73,7 +73,7 @@ def _matched(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
             whole = shown(text[len(SPACE_MARK_BYTES) :])
             why = f"no token is a prefix of {rest!r}, so the whole word {whole!r} is unknown"
         elif found is None:
-            why = "thrown away: a later place of the word has no token"
+            why = "discarded: a later offset of the word has no token"
         recorder.add(
             "matches",
             word=number,
