@@ -96,17 +96,6 @@ def open_quick(table: QuickTable) -> QuickWindow:
 def next_that_matters(table: QuickWindow, text: Window, i: int, stop: int) -> int:
     """The offset of the first character of text[i:stop] that matters to NFC or is malformed, or stop; a character
     begins at i < stop. Reads nothing outside."""
-    return _next(table, text, i, stop, 0)
-
-
-@helper
-def next_code_point(table: QuickWindow, text: Window, i: int, stop: int) -> int:
-    """The same for any table: `next_that_matters` skips characters by their first byte, which is valid for NFC only."""
-    return _next(table, text, i, stop, 1)
-
-
-@helper
-def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int:
     begin = i
     while i + 64 <= stop:
         prefetch_text(text, i)
@@ -118,17 +107,16 @@ def _next(table: QuickWindow, text: Window, i: int, stop: int, any_: int) -> int
         promised = first << ONE | e0 << B2 | f0 << B3
         if (promised ^ follower) | f8 != NONE:
             return _scan(table, text, i, stop)
-        if any_ == 0:
-            first, _ = composing_leads(text, i)
-            if popcount(first) > FEW_CHARACTERS and i + 64 < stop:
-                first &= ~composed_mask(text, i)
-                if popcount(first) > FEW_CHARACTERS and i + 66 <= stop:
-                    first &= ~settled_mask(text, i)
+        first, _ = composing_leads(text, i)
+        if popcount(first) > FEW_CHARACTERS and i + 64 < stop:
+            first &= ~composed_mask(text, i)
+            if popcount(first) > FEW_CHARACTERS and i + 66 <= stop:
+                first &= ~settled_mask(text, i)
         first &= (ONE << np.uint64(size)) - ONE if size < 64 else ~NONE
         while first != NONE:
             k = i + trailing_zeros(first)
             first &= first - ONE
-            if _matters(table, text, k) != 0 and (any_ != 0 or _may_compose(text, begin, k) != 0):
+            if _matters(table, text, k) != 0 and _may_compose(text, begin, k) != 0:
                 return k
         i += size
     return _scan(table, text, i, stop)
