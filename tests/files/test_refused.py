@@ -178,6 +178,6 @@ def test_a_list_with_a_line_that_is_no_literal_is_refused_without_a_warning_of_t
 def test_an_added_token_that_the_normalizer_leaves_nothing_of_is_refused_by_name(special):
     normalizer = {"type": "Strip", "strip_left": True, "strip_right": True}
     rows = [added("b"), added("\n\t", id=4, normalized=True, special=special)]
-    with pytest.raises(UnsupportedVocab, match=r"'\\n\\t', expected a text of which the norm"):
+    with pytest.raises(UnsupportedVocab, match=r"'\\n\\t', expected a text that the norm"):
         jittok.load(tokenizer_json(added_tokens=rows, normalizer=normalizer), cache=False)
     assert jittok.load(tokenizer_json(added_tokens=rows), cache=False).encode("a\n\tb", parse_special=True).size == 3
