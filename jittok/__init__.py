@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from jittok.train import Trained as _Trained
     from jittok.train import count as _count
     from jittok.train import train as _train
-    from jittok.train.files import count_files as _count_files
+    from jittok.train.counting.files import count_files as _count_files
     from jittok.vocab import Vocab, bundled_names, read_vocab
 
     class _Comparing(Protocol):

@@ -79,7 +79,7 @@ def count(
     import numpy as np
 
     from jittok.train import How
-    from jittok.train.counts import Counts, summed
+    from jittok.train.counting.counts import Counts, summed
 
     how = How(**{"threads": 1, **options})
     if how.lines is not None or how.runs is not None:

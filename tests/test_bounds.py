@@ -10,9 +10,9 @@ import jittok
 from jittok.compare.result import Comparison, Parting, Side
 from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError
-from jittok.train.counting import How
-from jittok.train.counts import MOST_COUNT, Counts, summed
-from jittok.train.files import count_files
+from jittok.train.counting.count import How
+from jittok.train.counting.counts import MOST_COUNT, Counts, summed
+from jittok.train.counting.files import count_files
 
 
 @pytest.mark.parametrize("size", [1 << 40, (1 << 63) - 1, 1 << 63, 1 << 200])

@@ -27,8 +27,8 @@ from jittok.cli.train_words import check_held_out, counted_words, held_out, inpu
 from jittok.display.terminal import harmless_json
 
 if TYPE_CHECKING:
-    from jittok.train.counts import Counts
-    from jittok.train.result import Trained
+    from jittok.train.bpe import Trained
+    from jittok.train.counting.counts import Counts
 
 PAIR = "vocab.json"
 """End of the name of an output that gets a merges.txt next to it."""
@@ -222,7 +222,7 @@ def run(options: argparse.Namespace) -> int:
             note(f"jittok train: {said}")
         _look(options, trained, words, report)
     if options.work:
-        from jittok.train.files import finished
+        from jittok.train.counting.files import finished
 
         if options.superbpe:
             finished(f"{options.work}/stretches")

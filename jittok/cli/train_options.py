@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from jittok.writers.atomic_files import is_stream
 
 if TYPE_CHECKING:
-    from jittok.train.counting import How
-    from jittok.train.counts import Counts
+    from jittok.train.counting.count import How
+    from jittok.train.counting.counts import Counts
 
 STDIN = "-"
 COUNTING = ("weight", "by", "sample", "seed", "pre_regex")
@@ -45,7 +45,7 @@ def check_options(options: argparse.Namespace, add_arguments: Callable[[argparse
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"found {option} and {beside}, expected no {option}: it has no effect there")
 
-    from jittok.train.option_checks import check_name
+    from jittok.train.bpe import check_name
 
     check_name(options.name or "")  # now, not after hours of learning
     if options.pre_regex == "":

@@ -11,15 +11,15 @@ from jittok.cli.train_options import check_words, not_cut_out
 if TYPE_CHECKING:
     from jittok.corpus.options import Options as Reading
     from jittok.corpus.sources import Source
-    from jittok.train.counting import How
-    from jittok.train.counts import Counts
+    from jittok.train.counting.count import How
+    from jittok.train.counting.counts import Counts
 
 
 def counted_words(options: argparse.Namespace, stretches: str | None = None) -> Counts:
     """The counted words, or counted matches of the pattern `stretches`."""
     how = _how(options, stretches)
     if options.words:
-        from jittok.train.counts import Counts, summed
+        from jittok.train.counting.counts import Counts, summed
 
         if options.superbpe:
             raise ValueError(
@@ -40,7 +40,7 @@ def counted_words(options: argparse.Namespace, stretches: str | None = None) -> 
 
 def _counted(options: argparse.Namespace, how: How, work: str | None, again: bool) -> Counts:
     """Count the words of the inputs. `again`: a second pass, which does not report skipped files again."""
-    from jittok.train.files import count_files, sources_of
+    from jittok.train.counting.files import count_files, sources_of
 
     left_out: list[str] = []
     beside = sources_of([options.held_out], _reading(options)) if options.held_out else ()
@@ -54,14 +54,14 @@ def _counted(options: argparse.Namespace, how: How, work: str | None, again: boo
 
 def inputs_of(options: argparse.Namespace) -> list[Source]:
     """The inputs as they are now."""
-    from jittok.train.files import sources_of
+    from jittok.train.counting.files import sources_of
 
     return sources_of(options.inputs, _reading(options))
 
 
 def check_held_out(options: argparse.Namespace) -> None:
     """Raise CorpusError for a missing --held-out before hours of work."""
-    from jittok.train.files import sources_of
+    from jittok.train.counting.files import sources_of
 
     left_out: list[str] = []
     if options.held_out:
@@ -73,7 +73,7 @@ def check_held_out(options: argparse.Namespace) -> None:
 def held_out(options: argparse.Namespace) -> list[bytes]:
     """The documents of --held-out, read in the same way as the inputs."""
     from jittok.corpus.stream import read_documents
-    from jittok.train.files import sources_of
+    from jittok.train.counting.files import sources_of
 
     reading = _reading(options)
     return [
@@ -86,7 +86,7 @@ def held_out(options: argparse.Namespace) -> list[bytes]:
 def _reading(options: argparse.Namespace) -> Reading:
     """How documents are read."""
     from jittok.corpus.options import Options, parse_bytes
-    from jittok.train.files import RANGE_BYTES
+    from jittok.train.counting.files import RANGE_BYTES
 
     return Options(
         kind=kind_of(options), field=options.field, column=options.column, lines=options.lines,
@@ -98,8 +98,8 @@ def _reading(options: argparse.Namespace) -> Reading:
 def _how(options: argparse.Namespace, stretches: str | None = None) -> How:
     """How words are counted."""
     from jittok.corpus.options import parse_bytes
-    from jittok.train.counting import How
-    from jittok.train.word_splitter import DEFAULT_PRE, named_pre
+    from jittok.train.counting.count import How
+    from jittok.train.counting.splitters import DEFAULT_PRE, named_pre
 
     runs, lines = stretches, None
     if options.model == "spm":
@@ -107,8 +107,8 @@ def _how(options: argparse.Namespace, stretches: str | None = None) -> How:
 
         runs, lines = RUNS, SpmOptions(0).max_sentence_length
     elif options.model == "unigram":
-        from jittok.train.sentences import FOLLOWED
         from jittok.train.spm import SpmOptions
+        from jittok.train.unigram.sentences import FOLLOWED
 
         runs, lines = FOLLOWED, SpmOptions(0).max_sentence_length
     elif options.model == "wordpiece":

@@ -26,7 +26,7 @@ MOST_BYTES = 512 << 20
 
 
 class Held:
-    """Files of one folder, read before. `option_checks`: patterns of all names that were searched for; those are
+    """Files of one folder, read before. `names`: patterns of all names that were searched for; those are
     there or not. `complete` turns False when something else is wanted, which is then searched for on the disk."""
 
     def __init__(self, folder: Path, names: Sequence[str], files: Mapping[str, bytes]) -> None:

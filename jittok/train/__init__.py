@@ -1,26 +1,116 @@
 """Training: vocabularies learned from texts, exactly, the same for any threads, memory and order of files.
 
+`counting` turns documents into distinct words with counts; `learner` merges pairs of symbols in them, for byte-level
+BPE (`bpe`), sentencepiece's BPE (`spm`) and WordPiece; `unigram` prunes pieces instead.
+
 The module can be called: `jittok.train(texts, size=32000)` is `jittok.train.train(texts, size=32000)`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
+from dataclasses import fields
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from jittok.train.api import train
-from jittok.train.bpe import Options
-from jittok.train.counting import How, count
-from jittok.train.counts import Counts
-from jittok.train.result import Trained
+from jittok.errors import CorpusError
+from jittok.train.bpe import ROLES, Options, Trained, check_name, train_counts
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counts import Counts
+from jittok.train.counting.splitters import FILE, REGEX, named_pre, special_texts
+from jittok.vocab.keys import pre_names
+
+if TYPE_CHECKING:
+    from typing import Unpack  # of Python 3.11
+
+    from jittok.inputs import Texts
 
 __all__ = ["Counts", "How", "Options", "Trained", "count", "count_files", "train"]
 
 
+class TrainOptions(TypedDict, total=False):
+    """Options of `train`."""
+
+    pre: str | os.PathLike[str]
+    pre_regex: str | None
+    like: Literal["jittok", "hf"]
+    special: Sequence[str]
+    bos: str | None
+    eos: str | None
+    pad: str | None
+    unk: str | None
+    min_frequency: int
+    alphabet: Literal["bytes", "seen"]
+    max_token_length: int | None
+    limit_alphabet: int | None
+    by: Literal["occurrences", "documents"]
+    sample: float
+    seed: int
+    threads: int | None
+    memory: int | None
+
+
+def train(
+    texts: Texts | None = None,
+    size: int = 32000,
+    *,
+    words: Counts | str | os.PathLike[str] | None = None,
+    weights: Sequence[float] | None = None,
+    name: str = "",
+    **options: Unpack[TrainOptions],
+) -> Trained:
+    """A vocabulary of byte-level BPE, learned from texts (any that `encode_batch` takes) or from counted words.
+
+    pre: how words are cut, any `tokenizer.ggml.pre`; default qwen2, which llama.cpp decodes byte for byte. Or the path
+    of a tokenizer.json, whose pre-tokenizer then cuts (a GGUF cannot say it)
+    pre_regex: a pattern of one's own in its place (a GGUF cannot say it)
+    like: "jittok", or "hf" for the merges of Hugging Face's BpeTrainer
+    special: texts of special tokens, first ids; bos, eos, pad, unk: which of them are these
+    min_frequency, alphabet ("bytes" or "seen"), max_token_length, limit_alphabet: see `Options`
+    by: "documents" counts a word once in each document; weights: what each document counts
+    sample, seed: count only a part of the documents, chosen by their content and the seed
+    threads, memory: never change the result
+
+    Raises CorpusError and UnsupportedVocab for options that cannot be, EncodingFailed for texts that are none.
+    """
+    check_name(name)
+    given: dict[str, Any] = dict(options)
+    if "pre" in given:
+        given["pre"] = named_pre(given["pre"])
+    if "special" in given:
+        given["special"] = special_texts(given["special"])
+    roles = {role: given.pop(role, None) for role in ROLES}
+    chosen = Options(size=size, **_taken(given, Options))
+    if isinstance(words, str | os.PathLike):
+        words = Counts.load(words)
+    if words is not None and not isinstance(words, Counts):
+        raise TypeError(f"words: found {type(words).__name__}, expected Counts or the path of a file that it has saved")
+    if words is None:
+        how = _taken(given, How)
+        if chosen.like == "hf":
+            how["special"] = ()  # Hugging Face's trainer learns their texts
+        words = count(texts, weights, How(**how))
+    elif texts is not None:
+        raise TypeError("found texts and words, expected one of them")
+    unknown = set(given) - {field.name for kind in (Options, How) for field in fields(kind)}
+    if unknown:
+        raise TypeError(f"found unknown options {', '.join(sorted(unknown))}")
+    pre = words.pre or chosen.pre
+    if not pre.startswith((REGEX, FILE)) and pre not in pre_names():
+        raise CorpusError("words", pre, "words that a pre-tokenizer of byte-level BPE has cut, such as qwen2 or gpt-2")
+    return Trained(train_counts(words, chosen), pre, roles, name)
+
+
+def _taken(options: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """Those of the options that `kind` knows."""
+    return {field.name: options[field.name] for field in fields(kind) if field.name in options}
+
+
 def __getattr__(name: str) -> Any:
     if name == "count_files":  # readers of files are only imported for files
-        from jittok.train.files import count_files
+        from jittok.train.counting.files import count_files
 
         return count_files
     raise AttributeError(f"module 'jittok.train' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Byte-level BPE: options, the alphabet, and merges of counted words.
+"""Byte-level BPE: options, the alphabet, merges of counted words, and the vocabulary that they make.
 
 The rule. Ids: special tokens in the given order, then the alphabet by the code points of GPT-2's alphabet of bytes,
 then merges. Each step merges the pair of neighbors with the highest count; among these the smallest left id, then the
@@ -7,18 +7,27 @@ smallest right id. A pair of equal symbols counts at every place where it is, an
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import CorpusError
-from jittok.train.counts import Counts, to_bytes
+from jittok.errors import CorpusError, check_local
+from jittok.locks import once
+from jittok.train.counting.counts import MOST_IDS, Counts, check_number, to_bytes
+from jittok.train.counting.splitters import FILE, REGEX, cleans_spaces, is_unicode, lossless_names, special_texts
 from jittok.train.learner import LearnedMerges, WordCounts, learn
-from jittok.train.option_checks import MOST_IDS, check_number, special_texts
-from jittok.train.pair_scan import weigh_bytes
+from jittok.train.pairs import weigh_bytes
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+    from jittok.vocab import Vocab
 
 LIKE = ("jittok", "hf")
 ALPHABETS = ("bytes", "seen")
@@ -26,6 +35,10 @@ WORDS_AT_ONCE = 1 << 20
 """So that Python can look after signals."""
 HF_MOST = (1 << 31) - 1
 """Hugging Face's trainer counts in 32 bits."""
+FORMATS = ".gguf, .json, vocab.json (with merges.txt), .tiktoken"
+END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|im_end|>")
+BEGIN_NAMES = ("<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", *END_NAMES)
+ROLES = ("bos", "eos", "pad", "unk")
 
 
 @dataclass(frozen=True)
@@ -174,6 +187,12 @@ def _warn(made: Learned, options: Options, counts: Counts) -> None:
         made.warnings.append("a pair counts more than 2^31: Hugging Face's trainer, of 32 bits, never merges it")
 
 
+def check_name(name: Any) -> None:
+    """ValueError for what cannot be written as the name of a vocabulary."""
+    if not is_unicode(name):
+        raise ValueError(f"name: found {name!r}, expected a text (str) in UTF-8")
+
+
 def _is_character(text: str) -> bool:
     return len(text) == 1 and _is_in_alphabet(text)
 
@@ -184,3 +203,136 @@ def _is_in_alphabet(text: str) -> bool:
 
 def _in_bytes(text: str) -> bytes:
     return to_bytes(text)
+
+
+class Trained:
+    """A byte-level BPE vocabulary that was learned."""
+
+    def __init__(
+        self, learned: Learned, pre: str, roles: Mapping[str, str | None] | None = None, name: str = ""
+    ) -> None:
+        self.learned, self.pre, self.name = learned, pre, name
+        self._given = dict(roles or {})
+        self.roles = roles_of(learned, self._given)
+
+    def __len__(self) -> int:
+        return self.learned.size
+
+    def __repr__(self) -> str:
+        return f"Trained({len(self)} tokens, {self.learned.merges.ids.size} merges, pre={self.pre!r})"
+
+    @property
+    def tokens(self) -> list[bytes]:
+        """The bytes of each id."""
+        return [self.learned.raw(token) for token in range(len(self))]
+
+    @property
+    def merges(self) -> list[tuple[bytes, bytes]]:
+        """(left, right) of each merge, as bytes."""
+        raw = self.tokens
+        return [(raw[a], raw[b]) for a, b in self.learned.merges.pairs.tolist()]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What one should know: sizes that were not reached, shared ids, what llama.cpp's decoding loses."""
+        said = list(self.learned.warnings)
+        if not self.pre.startswith((REGEX, FILE)):
+            if cleans_spaces(self.pre):
+                names = ", ".join(lossless_names(self.pre)[:3])
+                said.append(
+                    f"pre {self.pre}: llama.cpp takes spaces before punctuation away when it decodes, so texts do not "
+                    f"come back byte for byte; {names} cut alike or nearly so and lose nothing"
+                )
+            if "eos" not in self.roles:
+                said.append("no end-of-text token: llama.cpp then takes id 11 for it; name one with special and eos")
+        return said
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file of the kind that its name tells: FORMATS. CorpusError for another name."""
+        from jittok.train import export
+
+        plain = os.fsdecode(path)
+        check_local(plain, "--out")
+        if plain.endswith(".gguf"):
+            export.write_gguf(plain, self.learned, self.pre, self.roles, self.name)
+        elif plain.endswith("vocab.json"):
+            export.write_vocab_and_merges(plain, self.learned)
+        elif plain.endswith(".json"):
+            export.write_tokenizer_json(plain, self.learned, self.pre)
+        elif plain.endswith(".tiktoken"):
+            export.write_tiktoken(plain, self.learned)
+        else:
+            raise CorpusError("--out", plain, f"a name that ends in one of {FORMATS}")
+
+    @once
+    def vocab(self) -> Vocab:
+        """As jittok loads it from the GGUF."""
+        import tempfile
+
+        from jittok.vocab import read_vocab
+
+        with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
+            path = Path(folder) / "trained.gguf"
+            self.save(path)
+            return read_vocab(path.read_bytes())
+
+    @once
+    def tokenizer(self) -> Tokenizer:
+        """Encodes and decodes with the vocabulary."""
+        from jittok.tokenizer import Tokenizer
+
+        return Tokenizer(self.vocab)
+
+    def cut(self, size: int) -> Trained:
+        """The vocabulary of a smaller size, which is what training to that size would have given."""
+        return Trained(self.learned.cut(size), self.pre, self._given, self.name)
+
+    def trace(self) -> Iterator[dict[str, Any]]:
+        """Each merge, as a record: its left and right symbol; the symbol that it makes; how often the two were
+        neighbors; how often they were merged; the number of tokens that the corpus then has. bytes / tokens_left is
+        the compression."""
+        made = self.learned
+        left = made.symbols
+        columns = (
+            made.merges.pairs.tolist(),
+            made.merges.counts.tolist(),
+            made.merges.done.tolist(),
+            made.merges.ids.tolist(),
+        )
+        for number, ((a, b), count, done, token) in enumerate(zip(*columns, strict=True)):
+            left -= done
+            yield {
+                "merge": number, "left": made.texts[a], "right": made.texts[b], "token": made.texts[token], "id": token,
+                "count": _each(count, made.unit), "done": _each(done, made.unit),
+                "bytes_per_token": round(made.symbols / left, 4) if left else 0.0,
+            }  # fmt: skip
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """The trace as JSON Lines."""
+        from jittok.writers.atomic_files import atomic_file
+
+        check_local(os.fsdecode(path), "--trace")
+        with atomic_file(os.fsdecode(path)) as new, new.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in self.trace())
+
+
+def _each(count: int, unit: int) -> float:
+    """A count in occurrences: a whole number where documents have no weights."""
+    return count / unit if unit > 1 else count
+
+
+def roles_of(made: Learned, given: Mapping[str, str | None]) -> dict[str, int]:
+    """Ids of the tokens that begin and end texts and so on: those given by their texts, or known by their names."""
+    ids = {text: token for token, text in enumerate(made.special)}
+    roles = {}
+    for role in ROLES:
+        text = given.get(role)
+        if text is None:
+            names = {"bos": BEGIN_NAMES, "eos": END_NAMES}.get(role, ())
+            text = next((name for name in names if name in ids), None)
+        elif text not in ids:
+            known = ", ".join(made.special) or "none is given (--special)"
+            raise CorpusError(f"--{role}", text, f"a special token: {known}")
+        if text is not None:
+            roles[role] = ids[text]
+    return roles

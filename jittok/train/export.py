@@ -15,7 +15,7 @@ from jittok.errors import CorpusError, InWords, UnsupportedVocab
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.splitter_tables import GPT2 as GPT2_PATTERN
 from jittok.train.bpe import Learned
-from jittok.train.option_checks import FILE, REGEX
+from jittok.train.counting.splitters import FILE, REGEX
 from jittok.vocab.keys import pre_names
 from jittok.writers import gguf_file, hf_file, ranks_file
 from jittok.writers.atomic_files import atomic_file

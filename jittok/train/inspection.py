@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from jittok.errors import CorpusError, InWords
-from jittok.train.bpe import Learned
-from jittok.train.counting import How, count
-from jittok.train.counts import Counts, to_bytes, to_text
+from jittok.train.bpe import Learned, Trained
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counts import Counts, to_bytes, to_text
+from jittok.train.counting.splitters import REGEX
 from jittok.train.learner import WordCounts, learn
-from jittok.train.option_checks import REGEX
-from jittok.train.result import Trained
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 
 SHOWN = 10

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import frozen
-from jittok.train import pair_scan
 from jittok.train.merging import (
     BELOW,
     BEST,
@@ -38,7 +37,30 @@ from jittok.train.merging import (
     merge_bpe,
     merge_pieces,
 )
-from jittok.train.pairs import ABSENT, K1, LOW, PAIR_SHIFT, Line, PairCounts, Queue, Rules, SymbolTexts
+from jittok.train.pairs import (
+    ABSENT,
+    DENSE,
+    FULL_PAIRS,
+    FULL_TABLE,
+    K1,
+    LOW,
+    PAIR_SHIFT,
+    STEP,
+    Line,
+    PairCounts,
+    Queue,
+    Rules,
+    SymbolTexts,
+    compact,
+    count_dense,
+    count_pairs,
+    enter_pairs,
+    fill_queue,
+    lay_out,
+    list_dense,
+    list_pairs,
+    sum_pairs,
+)
 
 UNBOUNDED = 1 << 60
 MOST_PLACES = (1 << 31) - 1
@@ -189,9 +211,7 @@ def _line(words: WordCounts, target: int) -> tuple[Line, int]:
     distinct = 1 + int((np.diff(counts) != 0).sum()) if order.size else 0
     level_at, level_count = np.zeros(distinct + 1, np.int64), np.zeros(distinct, np.int64)
     symbols = np.empty(positions, np.int32)
-    pair_scan.lay_out(
-        words.data, words.ids, words.symbols, words.starts, order, words.counts, symbols, level_at, level_count
-    )
+    lay_out(words.data, words.ids, words.symbols, words.starts, order, words.counts, symbols, level_at, level_count)
     line = Line(symbols, np.ones(target + 1, np.int32), frozen(level_at, np.int64), frozen(level_count, np.int64))
     return line, int((sizes[order] * counts).sum())
 
@@ -251,7 +271,7 @@ class _Trainer:
         self.texts, self.told = dict(enumerate(first)), 0  # texts of ids; merges whose texts are among them
         seen = ids[ids >= 0]
         self.low = int(seen.min()) if seen.size else 0
-        self.dense = bool(seen.size and int(seen.max()) - self.low < pair_scan.DENSE)
+        self.dense = bool(seen.size and int(seen.max()) - self.low < DENSE)
         self.merge: Callable[..., int] = merge_pieces if pieces else merge_bpe
 
     def run(self, least: int) -> int:
@@ -265,7 +285,7 @@ class _Trainer:
         count = int(a.state[PAIRS])
         capacity = max(2 * count, 1 << 16)
         a.queue = Queue(np.empty(capacity, np.int64), np.empty(capacity, np.int32))
-        a.state[IN_QUEUE] = pair_scan.fill_queue(a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), count)
+        a.state[IN_QUEUE] = fill_queue(a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), count)
         noted = 2 * int(a.pairs.size[:count].max(initial=0)) + 2
         a.near = a.near._replace(symbols=np.empty(noted, np.int32), positions=np.empty(noted, np.int32))
         while True:
@@ -290,23 +310,23 @@ class _Trainer:
         table = np.empty(max(1 << (4 * n).bit_length(), FIRST_SLOTS), np.int32)
         pool = a.pairs.pool if a.pairs.pool.size >= used else np.empty(used * 5 // 4 + 1024, np.int32)
         a.pairs = PairCounts(table, *columns, pool)
-        pair_scan.enter_pairs(a.pairs, n)
+        enter_pairs(a.pairs, n)
         a.state[PAIRS], a.state[USED] = n, used
 
     def _scan_dense(self, least: int) -> None:
         a, positions = self.a, self.a.line.symbols.size - 1
-        sums, numbers = np.zeros(pair_scan.DENSE**2, np.int64), np.zeros(pair_scan.DENSE**2, np.int64)
+        sums, numbers = np.zeros(DENSE**2, np.int64), np.zeros(DENSE**2, np.int64)
         at = 0
         while at < positions:
-            at = pair_scan.count_dense(a.line, self.low, sums, numbers, at, at + pair_scan.STEP)
+            at = count_dense(a.line, self.low, sums, numbers, at, at + STEP)
         kept = np.flatnonzero((sums >= least) & (numbers > 0))
-        keys = (kept // pair_scan.DENSE + self.low) << PAIR_SHIFT | (kept % pair_scan.DENSE + self.low)
+        keys = (kept // DENSE + self.low) << PAIR_SHIFT | (kept % DENSE + self.low)
         begins = np.cumsum(numbers[kept]) - numbers[kept]
         self._enter(keys, sums[kept], begins, numbers[kept], int(numbers[kept].sum()))
-        targets, at = np.full(pair_scan.DENSE**2, -1, np.int64), 0
+        targets, at = np.full(DENSE**2, -1, np.int64), 0
         targets[kept] = begins
         while at < positions:
-            at = pair_scan.list_dense(a.line, self.low, targets, self.a.pairs.pool, at, at + pair_scan.STEP)
+            at = list_dense(a.line, self.low, targets, self.a.pairs.pool, at, at + STEP)
 
     def _scan(self, least: int) -> None:
         a, positions = self.a, self.a.line.symbols.size - 1
@@ -315,17 +335,17 @@ class _Trainer:
         state = np.array([1, 0], np.int64)
         sums = np.zeros(1 << min(max(positions // 8, MANY_SUMS >> 8), MANY_SUMS - 1).bit_length(), np.int64)
         while state[0] < positions:
-            pair_scan.sum_pairs(a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), sums, state)
+            sum_pairs(a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), sums, state)
         numbers, state = np.empty(a.pairs.keys.size, np.int64), np.array([1, 0], np.int64)
         while state[0] < positions:
-            code = pair_scan.count_pairs(
+            code = count_pairs(
                 a.line, a.pairs, a.queue, a.texts, a.rules, int(self.pieces), numbers, sums, least, state
             )
-            if code == pair_scan.NEED_PAIRS:
+            if code == FULL_PAIRS:
                 a.state[PAIRS], a.state[NEED] = state[1], 1
                 self._grow(NEED_PAIRS)
                 numbers = _longer(numbers, a.pairs.keys.size)
-            elif code == pair_scan.NEED_TABLE:
+            elif code == FULL_TABLE:
                 a.state[PAIRS], a.state[NEED] = state[1], 1
                 self._grow(NEED_TABLE)
         count = int(state[1])
@@ -335,14 +355,14 @@ class _Trainer:
         self._enter(a.pairs.keys[kept], a.pairs.counts[kept], begins, np.zeros(kept.size, np.int64), int(sizes.sum()))
         state[0] = 1
         while state[0] < positions:
-            pair_scan.list_pairs(a.line, a.pairs, a.queue, a.texts, a.rules, state)
+            list_pairs(a.line, a.pairs, a.queue, a.texts, a.rules, state)
 
     def _grow(self, code: int) -> None:
         a = self.a
         need, count = int(a.state[NEED]), int(a.state[PAIRS])
         pairs = a.pairs
         if code == NEED_POOL:
-            used = pair_scan.compact(a.line, pairs, count)
+            used = compact(a.line, pairs, count)
             a.state[USED] = used
             if used + need > 3 * pairs.pool.size // 4:
                 pool = _longer(pairs.pool, max(pairs.pool.size * 3 // 2, used + need) + 1024)
@@ -354,7 +374,7 @@ class _Trainer:
         elif code == NEED_TABLE:
             slots = 1 << (4 * (count + need)).bit_length()
             a.pairs = pairs._replace(table=np.empty(slots, np.int32))
-            pair_scan.enter_pairs(a.pairs, count)
+            enter_pairs(a.pairs, count)
         else:
             assert code == NEED_QUEUE
             size = 2 * a.queue.counts.size + need

@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import CorpusError, InWords
-from jittok.train.characters import CharacterWords, blocks, scripts_of
-from jittok.train.counter import flat_words
-from jittok.train.counting import How, count
-from jittok.train.counts import Counts
+from jittok.train.counting.characters import ALONE, BEGINS, BLOCK, CharacterWords, WordParts, blocks, scripts_of
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counter import flat_words
+from jittok.train.counting.counts import Counts
+from jittok.train.counting.lines import IDENTITY, charsmap_bytes
 from jittok.train.learner import LearnedMerges, PieceRules, WordCounts, learn
-from jittok.train.lines import IDENTITY, charsmap_bytes
 from jittok.train.pairs import ANY, SAME
-from jittok.train.word_parts import ALONE, BEGINS, BLOCK, WordParts
 from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.writers.gguf_file import GgufVocab, write_gguf
 from jittok.writers.sentencepiece_file import write_model

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from jittok.errors import CorpusError
-from jittok.train.bpe import Options, train_counts
-from jittok.train.counting import How, count
-from jittok.train.counts import Counts
+from jittok.train.bpe import Options, Trained, train_counts
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counts import Counts
 from jittok.train.learner import LearnedMerges, WordCounts, learn
-from jittok.train.result import Trained
 
 PRE = "superbpe"
 MOST_WORDS = 8

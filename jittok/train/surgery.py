@@ -15,8 +15,8 @@ import numpy as np
 
 from jittok.errors import UnsupportedVocab
 from jittok.tokenizer import Tokenizer
-from jittok.train.counting import How, count
-from jittok.train.counts import Counts
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counts import Counts
 from jittok.train.learner import WordCounts, learn
 from jittok.unicode.tables import BYTE_OF_CHARACTER
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes

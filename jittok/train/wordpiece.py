@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import CorpusError
-from jittok.train.characters import CharacterWords, characters_of_texts
-from jittok.train.counting import How, count
-from jittok.train.counts import Counts
+from jittok.train.counting.characters import ALONE, ENDS, GONE, SAME, CharacterWords, WordParts, characters_of_texts
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counts import Counts
 from jittok.train.learner import LearnedMerges, WordCounts, learn
-from jittok.train.word_parts import ALONE, ENDS, GONE, SAME, WordParts
 from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_CODE
 from jittok.unicode.tables import (
     CONTROL,

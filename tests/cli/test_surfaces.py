@@ -14,7 +14,7 @@ import pytest
 
 import jittok
 from jittok.errors import CorpusError
-from jittok.train.word_splitter import named_pre
+from jittok.train.counting.splitters import named_pre
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("orjson")

@@ -12,9 +12,9 @@ from jittok.corpus import compile_corpus
 from jittok.corpus.options import Options
 from jittok.corpus.sources import find_sources
 from jittok.errors import CorpusError
-from jittok.train.counting import How
-from jittok.train.counts import BEGINNING, Counts
-from jittok.train.files import CountProgress, count_files
+from jittok.train.counting.count import How
+from jittok.train.counting.counts import BEGINNING, Counts
+from jittok.train.counting.files import CountProgress, count_files
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="a system without users")
 
@@ -177,7 +177,7 @@ def test_a_line_of_counted_words_has_an_end(tmp_path, monkeypatch):
         def __iter__(self) -> "Endless":
             raise AssertionError("a line without a limit")
 
-    monkeypatch.setattr("jittok.train.counts.MAX_DOCUMENT_BYTES", 1 << 20)
+    monkeypatch.setattr("jittok.train.counting.counts.MAX_DOCUMENT_BYTES", 1 << 20)
     for start, found in ((b"\0", "line 1: found b'"), (b"12\t", "a line of .* bytes or more"), (b"#", "a line of")):
         monkeypatch.setattr(Path, "open", lambda _, __, start=start: Endless(start))
         with pytest.raises(CorpusError, match=found):

@@ -7,9 +7,9 @@ from typing import Any
 
 from jittok.inputs import documents
 from jittok.train.bpe import Options, train_counts
-from jittok.train.counter import Counter
-from jittok.train.counts import of_table
-from jittok.train.word_splitter import cutter_of
+from jittok.train.counting.counter import Counter
+from jittok.train.counting.counts import of_table
+from jittok.train.counting.splitters import cutter_of
 
 
 def train_golden(

@@ -11,7 +11,7 @@ import pytest
 import jittok
 from jittok.errors import CorpusError
 from jittok.train import Counts, How, count
-from jittok.train.counter import Counter
+from jittok.train.counting.counter import Counter
 
 WORDS = np.frombuffer(b"hello", np.uint8)
 TEXTS = ["hello world", "foo"]
@@ -85,7 +85,7 @@ def test_a_trained_file_is_not_written_to_a_folder_that_is_named_like_a_store(tm
 def test_texts_that_another_may_write_to_are_copied_before_kernels_read_them(
     kind: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jittok.train.counting.STRETCH_BYTES", 1 << 10)
+    monkeypatch.setattr("jittok.train.counting.count.STRETCH_BYTES", 1 << 10)
     memory = np.frombuffer(bytearray(b"some word" * 1000), np.uint8)
     offsets = np.arange(0, memory.size + 1, 9)
     texts: Any = jittok.Ragged(memory, offsets) if kind == "ragged" else memory.view("S9")

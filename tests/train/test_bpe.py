@@ -24,8 +24,8 @@ from jittok._jit import CHECKED, JIT
 from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.reference import train_bpe
 from jittok.train.bpe import Learned, Options, byte_weights, train_counts
-from jittok.train.counting import count
-from jittok.train.counts import Counts, to_bytes, to_text
+from jittok.train.counting.count import count
+from jittok.train.counting.counts import Counts, to_bytes, to_text
 
 RECORDED = Path(__file__).parents[1] / "data" / "training" / "hf-bpe.jsonl.xz"
 SHARED = Path(os.environ.get("JITTOK_SHARED") or Path(__file__).resolve().parents[3] / "shared")

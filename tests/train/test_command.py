@@ -20,8 +20,8 @@ import jittok
 from jittok._jit import JIT
 from jittok.cli import main
 from jittok.corpus.options import Options as Reading
-from jittok.train.counting import How
-from jittok.train.files import count_files
+from jittok.train.counting.count import How
+from jittok.train.counting.files import count_files
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not JIT, reason="encodes whole files")
@@ -150,7 +150,7 @@ KILLED = """
 import os, signal, sys
 from jittok.cli import main
 from jittok.corpus.ledger import Ledger
-from jittok.train import files
+from jittok.train.counting import files
 
 files.RANGES_OF_MEMORY, files.LEAST_RANGE, files.KEEP_EVERY = 1 << 9, 1 << 11, 1 << 11
 left, add = int(sys.argv[1]), Ledger.add

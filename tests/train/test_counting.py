@@ -23,13 +23,15 @@ from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.fragments import PAD
 from jittok.inputs import Documents, documents
 from jittok.reference import train_bpe
-from jittok.train import count_files, counting, files
-from jittok.train.counter import Counter
-from jittok.train.counting import How, count
-from jittok.train.counts import Counts, of_table, to_text
-from jittok.train.lines import lines_of
-from jittok.train.runs import check_run, slices_of, write_run
-from jittok.train.word_splitter import cutter_of
+from jittok.train import count_files
+from jittok.train.counting import count as counting
+from jittok.train.counting import files
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counter import Counter
+from jittok.train.counting.counts import Counts, of_table, to_text
+from jittok.train.counting.lines import lines_of
+from jittok.train.counting.runs import check_run, slices_of, write_run
+from jittok.train.counting.splitters import cutter_of
 
 PRES = ("gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3", "bloom")
 LETTERS = "ab zé日\u3000\n\r\t'sT12.,\u00a0"

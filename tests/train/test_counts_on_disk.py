@@ -15,14 +15,15 @@ import pytest
 from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError
-from jittok.train import count_files, counts, files, runs
-from jittok.train.counting import How, count
-from jittok.train.counts import Counts
-from jittok.train.files import finished
+from jittok.train import count_files
+from jittok.train.counting import counts, files, runs
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counts import Counts
+from jittok.train.counting.files import finished
 
 
 def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypatch: Any) -> None:
-    from jittok.train import files
+    from jittok.train.counting import files
 
     data, work = tmp_path / "data", tmp_path / "work"
     data.mkdir()

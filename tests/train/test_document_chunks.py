@@ -18,11 +18,11 @@ from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError
 from jittok.inputs import documents
-from jittok.train import count_files, counter, document_chunks
-from jittok.train.counter import Counter
-from jittok.train.counting import CountRun, How, count
-from jittok.train.document_chunks import DocumentChunks
-from jittok.train.word_splitter import cutter_of
+from jittok.train import count_files
+from jittok.train.counting import counter, splitters
+from jittok.train.counting.count import CountRun, How, count
+from jittok.train.counting.counter import Counter
+from jittok.train.counting.splitters import DocumentChunks, cutter_of
 
 PRES = ("gpt-2", "qwen2", "deepseek-v3", "bloom", "laguna")
 LETTERS = "aab  zé日\n\r'sT12.,"
@@ -33,7 +33,7 @@ def text_of(size: int, seed: int = 7, letters: str = LETTERS) -> str:
 
 
 def pieces_of(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    for module in (document_chunks, counter):
+    for module in (splitters, counter):
         monkeypatch.setattr(module, "CHUNK_BYTES", size)
 
 

@@ -12,7 +12,7 @@ import pytest
 import jittok
 from jittok._jit import JIT
 from jittok.errors import CorpusError, UnsupportedVocab
-from jittok.train.counting import count
+from jittok.train.counting.count import count
 from jittok.train.inspection import curve, explain, find_token
 from jittok.train.surgery import dead_tokens, extend, prune
 

@@ -12,7 +12,8 @@ import pytest
 import jittok.train
 from jittok._jit import JIT
 from jittok.errors import CorpusError, UnsupportedVocab
-from jittok.train import Counts, count, counter, document_chunks
+from jittok.train import Counts, count
+from jittok.train.counting import counter, splitters
 from jittok.train.export import hf_pre_tokenizer
 
 NEWER = "\u1c89\U00010d41\U00010d70"
@@ -99,7 +100,7 @@ def test_long_documents_and_bytes_that_are_no_text_are_cut_alike(monkeypatch: py
         whole = [count([text], pre=pre, like="hf", threads=1).to_dict() for text in (raw, odd)]
         assert whole[1] == count([odd.decode("utf-8", "replace")], pre=pre, like="hf", threads=1).to_dict()
         with monkeypatch.context() as patch:
-            for module in (document_chunks, counter):
+            for module in (splitters, counter):
                 patch.setattr(module, "CHUNK_BYTES", 128)
             assert [count([text], pre=pre, like="hf", threads=1).to_dict() for text in (raw, odd)] == whole
 

@@ -12,8 +12,8 @@ import pytest
 import jittok
 from jittok._jit import JIT
 from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.train.counting.splitters import cleans_spaces, lossless_names
 from jittok.train.export import hf_pre_tokenizer, split_patterns
-from jittok.train.word_splitter import cleans_spaces, lossless_names
 
 ROOT = Path(__file__).parents[2]
 SPECIAL = ["<|endoftext|>", "<|im_start|>"]

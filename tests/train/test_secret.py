@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from jittok._jit import JIT
-from jittok.train import runs, table
-from jittok.train.api import count, train
-from jittok.train.counter import Counter
-from jittok.train.counts import of_table
-from jittok.train.runs import slices_of, write_run
+from jittok.train import count, train
+from jittok.train.counting import runs, table
+from jittok.train.counting.counter import Counter
+from jittok.train.counting.counts import of_table
+from jittok.train.counting.runs import slices_of, write_run
+from jittok.train.counting.splitters import cutter_of
 from jittok.train.spm import train_spm
 from jittok.train.unigram import train_unigram
-from jittok.train.word_splitter import cutter_of
 from jittok.train.wordpiece import train_wordpiece
 
 ALL = (1 << 64) - 1

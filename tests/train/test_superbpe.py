@@ -13,7 +13,7 @@ import jittok
 from jittok._jit import JIT
 from jittok.errors import CorpusError
 from jittok.reference import train_bpe as reference
-from jittok.train.counting import How, count
+from jittok.train.counting.count import How, count
 from jittok.train.superbpe import second_stage, stretches, train_superbpe
 
 ROOT = Path(__file__).parents[2]

@@ -15,13 +15,12 @@ from jittok._jit import JIT
 from jittok._raw import wide_texts
 from jittok.errors import EncodingFailed
 from jittok.inputs import documents
-from jittok.train import table, table_words
-from jittok.train.counter import Counter
-from jittok.train.counting import count
-from jittok.train.counts import Counts, of_table
-from jittok.train.table import make_table
-from jittok.train.thread_shares import shares_of
-from jittok.train.word_splitter import cutter_of
+from jittok.train.counting import table
+from jittok.train.counting.count import count, shares_of
+from jittok.train.counting.counter import Counter
+from jittok.train.counting.counts import Counts, of_table
+from jittok.train.counting.splitters import cutter_of
+from jittok.train.counting.table import make_table
 
 WORDS = st.dictionaries(st.binary(min_size=1, max_size=40), st.integers(1, 1 << 50), max_size=40)
 
@@ -46,7 +45,7 @@ def test_words_of_several_tables_are_those_of_one_with_their_counts_added(
     for part in parts:
         whole.update(part)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_words, "SLOTS_PER_STEP", at_once)
+        patch.setattr(table, "SLOTS_PER_STEP", at_once)
         found = of_table(*map(table_of, parts), threads=threads)
     assert len(found) == len(whole)
     assert found.to_dict() == whole
@@ -58,9 +57,9 @@ def test_a_part_that_is_written_late_leaves_the_part_behind_it_as_it_is(monkeypa
     def backwards(write: Any, parts: Any) -> Any:
         return [write(part) for part in reversed([*parts])][::-1]
 
-    monkeypatch.setattr(table_words, "SLOTS_PER_STEP", 1)
+    monkeypatch.setattr(table, "SLOTS_PER_STEP", 1)
     words = {bytes([65 + k]) * (1 + k % 15): k + 1 for k in range(26)}
-    found = table_words._words_of([table_of(words)], backwards)
+    found = table._words_of([table_of(words)], backwards)
     ends = found[1].tolist()
     assert {found[0][i:j].tobytes(): n for i, j, n in zip(ends[:-1], ends[1:], found[2].tolist(), strict=True)} == words
 
@@ -100,7 +99,7 @@ def test_no_slot_lies_on_two_cache_lines(monkeypatch: pytest.MonkeyPatch, reserv
 @settings(max_examples=60, deadline=None)
 def test_threads_take_every_text_once_and_less_towards_the_end(sizes: list[int], threads: int, sampled: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jittok.train.thread_shares.SAMPLED_TEXTS", sampled)
+        patch.setattr("jittok.train.counting.count.SAMPLED_TEXTS", sampled)
         shares = shares_of([bytes(size) for size in sizes], threads)
     assert [len(text) for share in shares for _, texts in share for text in texts] == sizes[: len(sizes) * bool(shares)]
     assert len(shares) <= threads

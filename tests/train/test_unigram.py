@@ -20,14 +20,14 @@ import jittok
 from jittok._jit import JIT, kernel
 from jittok.errors import CorpusError
 from jittok.reference import train_unigram as reference
-from jittok.train import exponents, seed_kernels, shared_parts, unigram
-from jittok.train.counter import flat_words
-from jittok.train.counting import count
-from jittok.train.counts import Counts
-from jittok.train.lines import normalized, read_charsmap
-from jittok.train.sentences import Sentences, sentences_of, text_order
+from jittok.train import unigram
+from jittok.train.counting.count import count
+from jittok.train.counting.counter import flat_words
+from jittok.train.counting.counts import Counts
+from jittok.train.counting.lines import normalized, read_charsmap
 from jittok.train.spm import UNKNOWN_MARK, SpmOptions, piece_kinds, train_spm
-from jittok.train.unigram import UnigramStep, followed_of, train_unigram
+from jittok.train.unigram import UnigramStep, followed_of, lattice, sentences, train_unigram
+from jittok.train.unigram.sentences import Sentences, sentences_of, text_order
 
 ROOT = Path(__file__).parents[2]
 ODD = (
@@ -69,7 +69,7 @@ def test_seeds_are_those_of_the_reference(lines: list[str]) -> None:
     if not sentences:
         return
     options = options_of(0)
-    model = unigram.seeds(sentences_of(count(lines, how=followed_of(options, 1)), options), options)
+    model = unigram.seed_model(sentences_of(count(lines, how=followed_of(options, 1)), options), options)
     found = list(zip(model.texts(), model.scores.tolist(), strict=True))
     assert found == reference.seeds(sentences, valid)
 
@@ -91,18 +91,18 @@ def test_pieces_and_scores_are_those_of_the_reference(lines: list[str], slices: 
 
 
 @kernel
-def log_sums(tables: exponents.ExponentTables, x: jittok._jit.F32, y: jittok._jit.F32, out: jittok._jit.OutF32) -> int:
+def log_sums(tables: lattice.ExponentTables, x: jittok._jit.F32, y: jittok._jit.F32, out: jittok._jit.OutF32) -> int:
     """Of all pairs."""
     for k in range(x.size):
-        out[k] = exponents.log_sum(tables, x[k], y[k])
+        out[k] = lattice.log_sum(tables, x[k], y[k])
     return 0
 
 
 @kernel
-def exps(tables: exponents.ExponentTables, x: jittok._jit.F32, out: jittok._jit.OutF64) -> int:
+def exps(tables: lattice.ExponentTables, x: jittok._jit.F32, out: jittok._jit.OutF64) -> int:
     """Of all numbers."""
     for k in range(x.size):
-        out[k] = exponents.exp(tables, x[k])
+        out[k] = lattice.exp(tables, x[k])
     return 0
 
 
@@ -112,9 +112,9 @@ def test_tables_are_as_good_as_the_c_library() -> None:
     x = (-60 * draw.random(size)).astype(np.float32)
     y = np.where(draw.random(size) < 0.5, x - 3 * draw.random(size), -90 * draw.random(size)).astype(np.float32)
     out, whole = np.empty(size, np.float32), np.empty(size)
-    log_sums(exponents.tables(), x, y, out)
+    log_sums(lattice.tables(), x, y, out)
     assert out.tolist() == [float(reference.log_sum(a, b)) for a, b in zip(x, y, strict=True)]
-    exps(exponents.tables(), x, whole)
+    exps(lattice.tables(), x, whole)
     assert whole == pytest.approx([math.exp(a) for a in x.tolist()], rel=5e-16)
 
 
@@ -248,10 +248,10 @@ def test_shared_parts_are_what_no_piece_reaches_across(lines: list[str]) -> None
     words = sentences_of(count(lines, how=followed_of(options, 1)), options)
     points = words.characters.tolist()
     kinds, leads = piece_kinds(words.characters, options), np.array([chr(c).encode()[0] for c in points], np.int32)
-    kinds[words.characters == UNKNOWN_MARK] |= seed_kernels.NO_PIECE
+    kinds[words.characters == UNKNOWN_MARK] |= sentences.NO_PIECE
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_parts, "FIRST_SLOTS", 2)
-        found = shared_parts.shared_parts(words, kinds, leads)
+        patch.setattr(sentences, "FIRST_SLOTS", 2)
+        found = sentences.shared_parts(words, kinds, leads)
     assert found.text[found.where].tolist() == words.text.tolist()
     wanted: Tally[str] = Tally()
     behind: dict[str, set[int]] = {}
@@ -266,15 +266,15 @@ def test_shared_parts_are_what_no_piece_reaches_across(lines: list[str]) -> None
         text = "".join(chr(points[c]) for c in found.text[i:j])
         assert found.counts[part] == wanted.pop(text)
         several = len(behind[text]) > 1
-        assert found.after[part] == (seed_kernels.SEVERAL if several else behind[text].pop())
+        assert found.after[part] == (sentences.SEVERAL if several else behind[text].pop())
     assert not wanted
 
 
 def test_a_character_that_stands_alone_is_parted_from_both_sides() -> None:
     text, none = np.array([0, 1, 0], np.int32), np.zeros(0, np.int32)
     words = Sentences(text, np.array([0, 3]), np.array([2]), np.array([0]), np.array([97, 98]), [], none)
-    kinds = np.array([shared_parts.ANY << 1, 1 << 17], np.int32)
-    found = shared_parts.shared_parts(words, kinds, np.array([97, 98], np.int32))
+    kinds = np.array([sentences.ANY << 1, 1 << 17], np.int32)
+    found = sentences.shared_parts(words, kinds, np.array([97, 98], np.int32))
     assert (found.text.tolist(), found.ends.tolist(), found.counts.tolist()) == ([0, 1], [0, 1, 2], [4, 2])
 
 
@@ -308,6 +308,6 @@ def test_lines_without_a_word_are_refused() -> None:
 
 def test_more_characters_than_places_of_32_bits_tell_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("MOST_CHARACTERS", 5), ("STEP", 1)):
-        monkeypatch.setattr(shared_parts, name, value)
+        monkeypatch.setattr(sentences, name, value)
     with pytest.raises(CorpusError, match=r"found parts of words of [\d,]+ characters, expected"):
         train_unigram(["\n".join(f"{k:05d}" for k in range(17_000 if JIT else 30))], 20, threads=1)

@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jittok._jit import JIT
-from jittok.train import table, word_parts
-from jittok.train.characters import characters_of
-from jittok.train.counter import flat_words
-from jittok.train.counts import Counts
+from jittok.train.counting import characters, table
+from jittok.train.counting.characters import ALONE, ANY, BEGINS, ENDS, GONE, SAME, WordParts, characters_of
+from jittok.train.counting.counter import flat_words
+from jittok.train.counting.counts import Counts
 from jittok.train.spm import SpmOptions, marked_words, train_spm
-from jittok.train.word_parts import ALONE, ANY, BEGINS, ENDS, GONE, SAME, WordParts
 from jittok.train.wordpiece import learn_wordpiece, train_wordpiece, words_of
 
 KINDS = {"a": 1, "é": 1, "я": 2, "1": ANY, "́": SAME, "!": ALONE, "日": ALONE, "▁": BEGINS, "\0": GONE, " ": ENDS}
@@ -59,7 +58,7 @@ def test_parts_of_words_are_those_of_plain_python(words: dict[str, int], block: 
 
     made = WordParts(classify)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(word_parts, "BLOCK", block)
+        patch.setattr(characters, "BLOCK", block)
         made.add(given_.words, given_.starts, given_.counts)
     assert made.found().to_dict() == wanted
     assert sorted(asked) == sorted(map(ord, set("".join(words))))

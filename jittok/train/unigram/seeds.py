@@ -1,22 +1,23 @@
-"""Kernels of Unigram's seeds: texts that go on in more than one way, and where in the words each of them is.
+"""Unigram's seeds: texts that go on in more than one way, and where in the parts of words each of them is.
 
-Words (or parts of them, see `shared_parts`) are rows of character ranks. Their suffixes are sorted; nodes of the tree
+Parts (see `shared_parts`) are rows of character ranks. Their suffixes are sorted; nodes of the tree
 over them are texts that several suffixes begin with. What may come after a text are its next characters' first bytes
 (sentencepiece sorts bytes: two characters that begin alike are one way), a space, or the end of a line.
 """
 
 from __future__ import annotations
 
-from jittok._jit import I32, I64, OutI32, OutI64, OutU16, as_int64, helper, kernel
-from jittok.train.pairs import ANY, BYTE, SAME
+from typing import Any
 
-NO_PIECE = 1 << 18
-"""In the kind of a character that is in no piece."""
-LINE_ENDS, SPACE_FOLLOWS = 1, 2
-"""After a word, as flags."""
-NOTHING, SEVERAL = -1, -2
-"""First bytes after a text: none is known yet, more than one."""
-END_BYTE, SPACE_BYTE = 0x00, 0xE2
+import numpy as np
+
+from jittok._jit import I32, I64, OutI32, OutI64, OutU16, as_int64, frozen, helper, kernel
+from jittok.train.pairs import ANY, BYTE, SAME
+from jittok.train.spm import UNKNOWN_MARK, SpmOptions, piece_kinds
+from jittok.train.unigram.lattice import F, TrainingModel
+from jittok.train.unigram.sentences import NO_PIECE, NOTHING, SEVERAL, Sentences, Shared, merged_after, shared_parts
+
+SEEDS = 1_000_000
 DEPTH, FIRST, AFTER, FACTS = 0, 1, 2, 3
 
 
@@ -83,12 +84,6 @@ def sort_suffixes(
             target[sums[c]] = position
             sums[c] += 1
     return 0
-
-
-@helper
-def merged_after(after: int, byte: int) -> int:
-    """What is after a text of which one is after some, the other after others."""
-    return byte if after in (NOTHING, byte) else SEVERAL
 
 
 @kernel
@@ -179,18 +174,92 @@ def put_edges(
     return 0
 
 
-@kernel
-def keep_edges(number: I32, at: OutI64, lengths: OutU16, ids: OutI32) -> int:
-    """Edges of pieces with a new number, which is -1 for those that go; how many are left. Written in place."""
-    done, begin = 0, at[0]
-    for i in range(at.size - 1):
-        stop = at[i + 1]
-        at[i] = done
-        for e in range(begin, stop):
-            k = as_int64(number[ids[e]])
-            if k >= 0:
-                lengths[done], ids[done] = lengths[e], k
-                done += 1
-        begin = stop
-    at[at.size - 1] = done
-    return done
+def seed_model(sentences: Sentences, options: SpmOptions) -> TrainingModel:
+    """Characters by count, then the best texts, with the logarithms of their shares; and all their edges."""
+    longest = options.max_piece_length
+    kinds = piece_kinds(sentences.characters, options)
+    kinds[sentences.characters == UNKNOWN_MARK] |= NO_PIECE
+    points = sentences.characters.tolist()
+    leads = np.array([chr(c).encode()[0] for c in points], np.int32)
+    parts = shared_parts(sentences, kinds, leads)
+    text, ends = parts.text, parts.ends
+    letters = np.diff(ends)
+    word_of = np.repeat(np.arange(letters.size), letters)
+    rest = (ends[1:][word_of] - np.arange(text.size)).astype(np.int32)
+    order, other, grouped = (np.empty(text.size, np.int32) for _ in range(3))
+    depth = longest + 2 + longest % 2
+    capacity, groups = np.zeros(len(points) + 1, np.int64), np.zeros(depth + 2, np.int64)
+    sort_suffixes(text, rest, depth, capacity, groups, grouped, order, other)
+    each = parts.counts[word_of]
+    weights = np.concatenate([[0], np.cumsum(each[order])])
+    most, number = text.size // 2 + 64, -1
+    while number < 0:
+        firsts, lasts, sizes = (np.empty(most, np.int64) for _ in range(3))
+        number = find_seeds(
+            text, rest, parts.after[word_of], kinds, leads, order, weights, longest,
+            np.zeros(FACTS * (longest + 4), np.int64), firsts, lasts, sizes,
+        )  # fmt: skip
+        most *= 2
+    firsts, lasts, sizes = firsts[:number], lasts[:number], sizes[:number]
+    sums = weights[lasts] - weights[firsts]
+    firsts, lasts, sizes, sums = _with_last(sentences, parts, kinds, order, rest, longest, (firsts, lasts, sizes, sums))
+    scores = sums.astype(F) * sizes.astype(F)
+    long = np.array([len(chr(c).encode()) for c in points], np.int64)
+    through = np.concatenate([[0], np.cumsum(long[text])])
+    raw = through[order[firsts] + sizes] - through[order[firsts]]
+    best = np.lexsort((firsts, -raw, -scores))[:SEEDS]
+    firsts, lasts, sizes, scores = firsts[best], lasts[best], sizes[best], scores[best]
+    found = np.bincount(text, weights=each, minlength=len(points)).astype(np.int64)
+    found[sentences.characters == UNKNOWN_MARK] = 0
+    alone = np.argsort(-found, kind="stable")[: np.count_nonzero(found)]
+    where = np.zeros(len(points), np.int64)
+    where[text] = np.arange(text.size)
+    single = np.full(len(points), -1, np.int32)
+    single[alone] = np.arange(alone.size)
+    ids_of = np.arange(alone.size, alone.size + best.size, dtype=np.int32)
+    values = np.concatenate([found[alone].astype(F), scores]).astype(np.float64)
+    shares = (np.log(values) - np.log(np.cumsum(values)[-1])).astype(F)
+    at = np.empty(text.size + 1, np.int64)
+    total = count_edges(text, order, single, firsts, lasts, at)
+    lengths, ids = np.empty(total, np.uint16), np.empty(total, np.int32)
+    put_edges(
+        text, order, single, firsts, lasts, sizes, np.argsort(sizes, kind="stable"), ids_of, at,
+        np.zeros(text.size, np.int32), lengths, ids,
+    )  # fmt: skip
+    spots = np.concatenate([where[alone], order[firsts]])
+    sizes = np.concatenate([np.ones(alone.size, np.int64), sizes])
+    return TrainingModel(sentences, parts, spots, sizes, shares, at, lengths, ids)
+
+
+def _with_last(
+    sentences: Sentences, parts: Shared, kinds: Any, order: Any, rest: Any, longest: int, found: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Seeds with what the last line adds. Nothing is after that line. So a text that it ends with goes on in more than
+    one way if another line ends with it too. Then the text counts as often as there are such lines."""
+    firsts, lasts, sizes, sums = found
+    text, word = parts.text, frozen(sentences.last, np.int32)
+    stops = sentences.ends[1:]
+    for size in range(2, min(word.size, longest) + 1):
+        own = word[word.size - size :]
+        if not valid_text(own, kinds, 0, size):
+            continue
+        long = np.flatnonzero(np.diff(sentences.ends) >= size)
+        for k in range(size):
+            long = long[sentences.text[stops[long] - size + k] == own[k]]
+        lines = int(sentences.lines[long].sum())
+        if lines < 2:
+            continue
+        here = np.flatnonzero(rest >= size)
+        for k in range(size):
+            here = here[text[here + k] == own[k]]
+        inside = np.zeros(text.size, np.bool_)
+        inside[here] = True
+        positions = np.flatnonzero(inside[order])
+        first, last = int(positions[0]), int(positions[-1]) + 1
+        same = np.flatnonzero((firsts == first) & (sizes == size))
+        if same.size:
+            sums[same[0]] += lines
+        else:
+            firsts, lasts = np.append(firsts, first), np.append(lasts, last)
+            sizes, sums = np.append(sizes, size), np.append(sums, lines)
+    return firsts, lasts, sizes, sums

@@ -28,7 +28,7 @@ from jittok.pretokenize.splitters.general import (
 )
 from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
 from jittok.pretokenize.splitters.llama3 import split_llama3
-from jittok.train.table import BATCH, WordTable, count_batch, open_table
+from jittok.train.counting.table import BATCH, WordTable, count_batch, open_table
 
 CHUNK = 1 << 14
 STEP = 1 << 20

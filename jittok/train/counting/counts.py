@@ -23,11 +23,9 @@ from jittok.corpus.options import MAX_DOCUMENT_BYTES
 from jittok.errors import CorpusError, InWords
 from jittok.rows.checks import is_held, own
 from jittok.rows.ragged import fixed_offsets, read_only_array
-from jittok.train.counter import Counter, flat_words
-from jittok.train.option_checks import check_number
-from jittok.train.table import WordTable
-from jittok.train.table_words import words_of
-from jittok.train.word_splitter import WordSplitter
+from jittok.train.counting.counter import Counter, flat_words
+from jittok.train.counting.splitters import WordSplitter
+from jittok.train.counting.table import WordTable, words_of
 from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 MAGIC = "#jittok words 1 "
@@ -35,6 +33,10 @@ UNIT = 1 << 16
 """The count of a word in a document of weight 1 where documents have weights."""
 MOST_COUNT = 1 << 62
 """Limit of the sum of all counts of a corpus: sums have 64 bits."""
+MOST_NUMBER = 1 << 40
+"""Limit of an option: in units of weights it has 64 bits."""
+MOST_IDS = 1 << 23
+"""Limit of a vocabulary: a file of more tokens is not read."""
 DEFAULT_FACTS: dict[str, Any] = {
     "pre": "", "unit": 1, "documents": 0, "bytes": 0, "special": [], "once": False, "like": "jittok", "last": "",
     "left_out": 0,
@@ -206,6 +208,12 @@ def _facts(path: str | os.PathLike[str], line: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CorpusError(f"{path}, line 1", str(error), "the header that --save-words writes") from None
     return {"text_bytes": fields.pop("bytes"), "special": special, "last": last, **fields}
+
+
+def check_number(option: str, value: Any, most: int = MOST_NUMBER, least: int = 0, expected: str = "") -> None:
+    """CorpusError for anything but a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise CorpusError(option, value, expected or f"a whole number from {least} to {most}")
 
 
 def to_text(word: bytes) -> str:

@@ -23,7 +23,19 @@ from jittok.corpus import disk
 from jittok.corpus.folders import create, open_regular
 from jittok.errors import CorpusError, InWords
 from jittok.structures.bytes_table import KEYS
-from jittok.train.table import K1, K2, K3, LONGEST_SHORT, N_BLOB, S29, S32, S56, SLOT, WordTable, lasting_hashes
+from jittok.train.counting.table import (
+    K1,
+    K2,
+    K3,
+    LONGEST_SHORT,
+    N_BLOB,
+    S29,
+    S32,
+    S56,
+    SLOT,
+    WordTable,
+    lasting_hashes,
+)
 
 RUN = b"jittok words run 1".ljust(24)
 SLICES = 64

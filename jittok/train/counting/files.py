@@ -6,31 +6,33 @@ only the ranges that are in no complete run.
 
 from __future__ import annotations
 
+import codecs
 import fnmatch
 import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
+from jittok.corpus.decompression import Read, open_unpacked
 from jittok.corpus.folders import check_own, component, open_regular
 from jittok.corpus.ledger import NAME as LEDGER
 from jittok.corpus.ledger import Ledger
+from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options as Reading
-from jittok.corpus.ranges import RawRange, Unit, read_unit, units
+from jittok.corpus.ranges import GROUP, LINE_END_BYTES, Key, RawRange, Unit, read_unit, units
 from jittok.corpus.reader import Bad, read_texts
-from jittok.corpus.sources import Seen, Source, check_looks, check_options, find_sources
+from jittok.corpus.sources import STDIN, Seen, Source, check_looks, check_options, find_sources
 from jittok.errors import CorpusError, InWords
-from jittok.train.counter import Counter
-from jittok.train.counting import CountRun, How, in_turn, scaled
-from jittok.train.counts import UNIT, Counts
-from jittok.train.document_chunks import DocumentChunks
-from jittok.train.file_ranges import is_continued, read_long, text_units
-from jittok.train.lines import Lines
-from jittok.train.runs import check_run, write_run
+from jittok.train.counting.count import CountRun, How, in_turn, scaled
+from jittok.train.counting.counter import Counter
+from jittok.train.counting.counts import UNIT, Counts
+from jittok.train.counting.lines import Lines
+from jittok.train.counting.runs import check_run, write_run
+from jittok.train.counting.splitters import DocumentChunks
 from jittok.writers.atomic_files import naming
 
 RANGE_BYTES = 2 << 20
@@ -43,6 +45,10 @@ LEDGER_BEGINS = b'00000000 {"plan":'
 """The first line of a ledger, without its checksum."""
 KEEP_EVERY = 64 << 20
 """Bytes of text after which a thread writes its counts to the work folder: a kill costs a third of a second of work."""
+CHUNKED = 1
+"""Key.part of the ranges of a document in pieces; Key.at is the byte at which one begins."""
+PACKED = 16
+"""A packed file may be this many times longer than it looks."""
 
 
 @dataclass(frozen=True)
@@ -335,3 +341,66 @@ def finished(work: str | os.PathLike[str]) -> None:
             path.unlink(missing_ok=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
+
+
+def is_continued(key: Key, source: Source) -> bool:
+    """Whether the document of a range began in an earlier one."""
+    return source.kind == "txt" and key.part == CHUNKED and key.at > 0
+
+
+def text_units(unit: Unit, sources: Sequence[Source], step: int) -> Iterator[tuple[Unit, bool]]:
+    """(unit, whether it is one long document) of a unit of whole files."""
+    if unit.stop != GROUP:
+        yield unit, sources[unit.source].kind == "txt"
+        return
+    first = unit.source
+    for k in range(unit.source, unit.last + 1):
+        if sources[k].kind == "txt" and _is_long(sources[k], step):
+            if k > first:
+                yield Unit(first, 0, k - 1, 0, GROUP), False
+            yield Unit(k, 0, k, 0, 0), True
+            first = k + 1
+    if first <= unit.last:
+        yield Unit(first, 0, unit.last, 0, GROUP), False
+
+
+def _is_long(source: Source, step: int) -> bool:
+    return source.size is None or source.size * (PACKED if source.packing else 1) > step
+
+
+def read_long(unit: Unit, sources: Sequence[Source], reading: Reading, pieces: DocumentChunks) -> Iterator[RawRange]:
+    """The pieces of one file's document; whole if it is to be left out when a byte of it is no text."""
+    source = sources[unit.source]
+    if reading.on_error == "skip" and (source.size is None or not _is_text(source)):
+        yield from read_unit(unit if source.size is None else unit._replace(stop=GROUP), sources, reading)
+        return
+    limit = Limit(source.path, reading.max_document_bytes)
+    file = source.open()
+    try:
+        read, done = _reader(file, source), 0
+        for at, piece in pieces.read(read, reading.range_bytes, limit):
+            position = file.tell() if source.packing and source.size is not None else at + len(piece)
+            key = Key(unit.source, CHUNKED, at)
+            yield RawRange(key, unit.last, [(unit.source, piece)], position, position - done, offset=at)
+            done = position
+    finally:
+        if source.path != STDIN:
+            file.close()
+
+
+def _reader(file: IO[bytes], source: Source) -> Read:
+    return file.read if source.path == STDIN else open_unpacked(file, source.packing, source.path)
+
+
+def _is_text(source: Source) -> bool:
+    """Whether all of a file is UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with closing(source.open()) as file:
+        read = _reader(file, source)
+        try:
+            while piece := read(LINE_END_BYTES):
+                decoder.decode(piece)
+            decoder.decode(b"", True)
+        except UnicodeDecodeError:
+            return False
+    return True

@@ -2,20 +2,85 @@
 
 A word's edges are the pieces that begin at each of its characters, shorter ones first. Where no piece of one character
 begins, an unknown edge stands for it, which counts for piece 0. Numbers have 32 bits where sentencepiece's have, and
-sums are in its order. Exponentials are read from tables (`exponents`), so that machine code asks for no C library.
+sums are in its order. Exponentials are read from tables (`ExponentTables`), so that machine code asks for no C library.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jittok._jit import F32, I32, I64, OutF32, OutI32, OutI64, OutU8, OutU16, as_int64, helper, kernel
-from jittok.train.exponents import ExponentTables, exp, log_sum
+from jittok._jit import F32, I32, I64, OutF32, OutF64, OutI32, OutI64, OutU8, OutU16, as_int64, helper, kernel
+from jittok.train.unigram.sentences import Sentences, Shared
 
+F = np.float32
+Floats = NDArray[np.float32]
+PENALTY = F(10.0)
+"""An unknown character scores so much less than the worst piece."""
 NONE = np.float32(-3e38)
 ONE_WAY, SPLIT, ALTERNATIVES = 0, 1, 2
+GRID = 64
+"""Values a unit: a number is at most 1 / 128 from one of them."""
+CUT = 50
+"""log(exp(x) + exp(y)) is x when y is below x by more."""
+TERMS = 6
+LEAST_EXPONENT = -87.0
+"""exp of less is 0."""
+
+
+class ExponentTables(NamedTuple):
+    """What the functions read."""
+
+    log_sums: OutF64  # [TERMS * (GRID * CUT + 2)] the Taylor series of log(1 + exp(-k / GRID)) for each k
+    powers: OutF64  # [GRID * 88 + 2] exp(-k / GRID)
+
+
+@cache
+def tables() -> ExponentTables:
+    """The tables."""
+    rows = []
+    for k in range(GRID * CUT + 2):
+        x = math.exp(-k / GRID)
+        s = x / (1 + x)  # the derivative, and polynomials of it are the further ones
+        t = s * (1 - s)
+        rows.append((
+            math.log1p(x), s, t / 2, t * (1 - 2 * s) / 6, t * (1 - 6 * t) / 24, t * (1 - 2 * s) * (1 - 12 * t) / 120,
+        ))  # fmt: skip
+    powers = [math.exp(-k / GRID) for k in range(GRID * 88 + 2)]
+    return ExponentTables(np.array(rows, np.float64).reshape(-1), np.array(powers, np.float64))
+
+
+@helper
+def log_sum(found: ExponentTables, x: Any, y: Any) -> Any:
+    """float32: log(exp(x) + exp(y)) of two float32."""
+    low, high = (x, y) if x < y else (y, x)
+    if high > np.float32(low + np.float32(50.0)):
+        return high
+    d = np.float64(np.float32(low - high))
+    k = int(0.5 - d * GRID)
+    r, c, at = d + k / GRID, found.log_sums, TERMS * k
+    square = r * r
+    near = c[at] + r * c[at + 1]
+    far = (c[at + 2] + r * c[at + 3]) + square * (c[at + 4] + r * c[at + 5])
+    return np.float32(np.float64(high) + (near + square * far))
+
+
+@helper
+def exp(found: ExponentTables, x: Any) -> float:
+    """float64: exp(x) of a float32 that is 0 or less, but for rounding."""
+    if x < LEAST_EXPONENT:
+        return 0.0
+    d = np.float64(x)
+    k = max(int(0.5 - d * GRID), 0)
+    r = d + k / GRID
+    square = r * r
+    series = (1.0 + r) + square * ((1 / 2 + r / 6) + square * (1 / 24 + r / 120 + square / 720))
+    return float(found.powers[k] * series)
 
 
 class TrainingLattice(NamedTuple):
@@ -307,3 +372,56 @@ def two_best(
                 )
                 e = as_int64(ends.next[e])
     return last
+
+
+@kernel
+def keep_edges(number: I32, at: OutI64, lengths: OutU16, ids: OutI32) -> int:
+    """Edges of pieces with a new number, which is -1 for those that go; how many are left. Written in place."""
+    done, begin = 0, at[0]
+    for i in range(at.size - 1):
+        stop = at[i + 1]
+        at[i] = done
+        for e in range(begin, stop):
+            k = as_int64(number[ids[e]])
+            if k >= 0:
+                lengths[done], ids[done] = lengths[e], k
+                done += 1
+        begin = stop
+    at[at.size - 1] = done
+    return done
+
+
+@dataclass
+class TrainingModel:
+    """Pieces by where their texts are in the parts of words, with scores, and the edges they are."""
+
+    sentences: Sentences
+    parts: Shared
+    spots: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    scores: Floats
+    at: NDArray[np.int64]
+    lengths: NDArray[np.uint16]
+    ids: NDArray[np.int32]
+    threads: int = 1
+
+    @property
+    def lattice(self) -> TrainingLattice:
+        """What kernels look at."""
+        words, where, unknown = self.sentences, self.parts.where, np.array([self.scores.min() - PENALTY], F)
+        return TrainingLattice(words.ends, words.counts, where, self.at, self.lengths, self.ids, self.scores, unknown)
+
+    def take(self, pieces: NDArray[np.int64], scores: Floats) -> None:
+        """Only these pieces, in this order, with these scores."""
+        number = np.full(self.spots.size, -1, np.int32)
+        number[pieces] = np.arange(pieces.size, dtype=np.int32)
+        left = keep_edges(number, self.at, self.lengths, self.ids)
+        self.lengths, self.ids = self.lengths[:left], self.ids[:left]
+        self.spots, self.sizes, self.scores = self.spots[pieces], self.sizes[pieces], scores
+
+    def texts(self) -> list[str]:
+        """The text of each piece."""
+        words, ends = self.sentences, np.cumsum(self.sizes)
+        positions = np.repeat(self.spots - ends + self.sizes, self.sizes) + np.arange(ends[-1])
+        text = words.characters[self.parts.text[positions]].astype("<u4").tobytes().decode("utf-32-le")
+        return [text[i:j] for i, j in zip((ends - self.sizes).tolist(), ends.tolist(), strict=True)]

@@ -1,4 +1,10 @@
-"""How documents become words: a pre type's splitter, or a regular expression of one's own."""
+"""How documents become words: the splitter of a pre type or a custom pattern, and where a long document may be cut.
+
+A long document is counted in chunks whose words are those of the whole, so counting needs no memory for a whole
+document. A chunk ends at the first offset after a given number of bytes where the text may be cut
+(`pretokenize.ascii_cuts`) and four ASCII characters are before, so that no malformed character reaches across. These
+offsets depend on the text alone. A text without any is one chunk.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +12,20 @@ import json
 import os
 import re
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok import _jit
 from jittok._jit import frozen
+from jittok.corpus.limits import Limit
 from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.pipeline.steps import SpellBytes
+from jittok.pretokenize.ascii_cuts import ASCII, ascii_cuts
 from jittok.pretokenize.definition import pre_type
 from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
 from jittok.pretokenize.file_splitters import automata_of, family_of, splitter_of_stages
@@ -25,13 +34,22 @@ from jittok.pretokenize.splitters.blocks import character_classes
 from jittok.pretokenize.splitters.general import Splitter
 from jittok.pretokenize.splitters.llama3 import WITHOUT
 from jittok.pretokenize.splitters.lookaround_stage import no_lookarounds
-from jittok.train.count_kernels import CountFamily, count_general, count_gpt2, count_llama3
-from jittok.train.option_checks import FILE
+from jittok.train.counting.kernels import CountFamily, count_general, count_gpt2, count_llama3
 from jittok.unicode.tables import LETTER
 from jittok.vocab.keys import pre_names
 
+REGEX = "regex:"
+"""Prefix of a `pre` that is a custom pattern."""
+FILE = "file:"
+"""Prefix of a `pre` that is the `pre_tokenizer` of a tokenizer.json, as JSON."""
 DEFAULT_PRE = "qwen2"
 """Lossless (llama.cpp cleans no spaces when it decodes), and known to every library."""
+CHUNK_BYTES = 1 << 20
+"""Bytes of a chunk of a document."""
+SEARCH_BYTES = 1 << 14
+ASCII_BEFORE = 4
+NOWHERE = -1
+NEWLINE = ord("\n")
 
 
 class WordSplitter(NamedTuple):
@@ -199,6 +217,111 @@ def lossless_names(pre: str) -> list[str]:
     family = family_numbers(pre_type(number).family).family
     near = [name for name, found in kept.items() if family == family_numbers(pre_type(found).family).family != GENERAL]
     return same or near or [DEFAULT_PRE]
+
+
+# ---- long documents
+
+
+class DocumentChunks:
+    """Where documents may be cut that a `WordSplitter` splits."""
+
+    def __init__(self, cutter: WordSplitter, special: Sequence[str] = (), lines: bool = False) -> None:
+        """special: texts that must not be cut, as they are searched for in the document; lines: words are cut in lines,
+        and documents after any of these."""
+        self._cutter, self._special, self._lines = cutter, special, lines
+        self._table: NDArray[np.bool_] | None = None
+
+    def first(self, data: NDArray[np.uint8], low: int, high: int) -> int:
+        """The first place in low .. high - 1 where data may be cut, or NOWHERE. Linear."""
+        table = self.table
+        for at in range(max(low, ASCII_BEFORE), high, SEARCH_BYTES):
+            end = min(at + SEARCH_BYTES, high)
+            front = data[at - ASCII_BEFORE : end - 1]
+            left, right = front[ASCII_BEFORE - 1 :], data[at:end]
+            found = table[left.astype(np.uint16) << 8 | right]
+            if not self._lines:
+                wide = front >= ASCII
+                for k in range(ASCII_BEFORE - 1):
+                    found &= ~wide[k : k + found.size]
+            if found.any():
+                return at + int(found.argmax())
+        return NOWHERE
+
+    @property
+    def table(self) -> NDArray[np.bool_]:
+        """bool[65536] whether a text may be cut between two bytes, the one before times 256 and the one after."""
+        if self._table is None:
+            pairs = np.zeros((256, 256), np.bool_)
+            if self._lines:
+                pairs[NEWLINE] = True
+            else:
+                pairs[:ASCII, :ASCII] = _pairs_of(self._cutter)
+                for text in self._special:
+                    raw = np.frombuffer(text.encode(), np.uint8)
+                    pairs[raw[:-1], raw[1:]] = False
+            self._table = pairs.reshape(-1)
+        return self._table
+
+    def positions(self, data: NDArray[np.uint8], size: int) -> list[int]:
+        """Where a document of `size` bytes, which begins at data[0], is cut: pieces have PIECE bytes or some more."""
+        found, at = [0], 0
+        while size - at > 2 * CHUNK_BYTES and (at := self.first(data, at + CHUNK_BYTES, size)) != NOWHERE:
+            found.append(at)
+        return found
+
+    def read(self, read: Callable[[int], bytes], step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:
+        """(offset, bytes) of the pieces of a document, of `step` bytes or some more; one at least. CorpusError for a
+        document that is too long."""
+        held, offset, searched, ended = bytearray(), 0, step, False
+        while not ended:
+            piece = _filled(read, step)
+            ended = len(piece) < step
+            held += piece
+            limit.check(offset + len(held))
+            while (cut := self.first(np.frombuffer(held, np.uint8), searched, len(held))) != NOWHERE:
+                yield offset, bytes(held[:cut])
+                del held[:cut]
+                offset, searched = offset + cut, step
+            searched = max(searched, len(held))
+        yield offset, bytes(held)
+
+
+_known: dict[Any, NDArray[np.bool_]] = {}
+
+
+def _pairs_of(cutter: WordSplitter) -> NDArray[np.bool_]:
+    key = cutter.patterns or cutter.stages
+    if key not in _known:
+        _known[key] = ascii_cuts(cutter.automata())
+    return _known[key]
+
+
+def _filled(read: Callable[[int], bytes], size: int) -> bytes:
+    """So many bytes, fewer only at the end."""
+    parts = []
+    while size and (piece := read(size)):
+        parts.append(piece)
+        size -= len(piece)
+    return b"".join(parts)
+
+
+# ---- texts of special tokens
+
+
+def special_texts(special: Any) -> tuple[str, ...]:
+    """Texts of special tokens, as given. CorpusError for anything but a list of texts."""
+    if isinstance(special, str | bytes | bytearray) or not np.iterable(special):
+        raise CorpusError("--special", special, "a list of texts")
+    found = tuple(special)
+    for text in found:
+        if not text or not is_unicode(text):
+            raise CorpusError("--special", text, "texts (str) of one character or more, without lone surrogates")
+    return found
+
+
+def is_unicode(text: Any) -> bool:
+    """Whether this is a str without lone surrogates."""
+    return isinstance(text, str) and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def special_pattern(special: Iterable[str]) -> re.Pattern[bytes] | None:

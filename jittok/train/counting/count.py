@@ -27,14 +27,12 @@ from jittok.encode.stretches import STRETCH_BYTES, stretches_of, thread_count
 from jittok.errors import CorpusError, EncodingFailed
 from jittok.fragments import PAD
 from jittok.inputs import Documents
-from jittok.train.counter import Counter, Counters
-from jittok.train.counts import UNIT, Counts, changed, made_counts, of_table
-from jittok.train.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
-from jittok.train.option_checks import REGEX, check_number, special_texts
-from jittok.train.table import NEED_SHORT, make_table, table_bytes
-from jittok.train.thread_shares import shares_of
-from jittok.train.word_splitter import (
+from jittok.train.counting.counter import Counter, Counters
+from jittok.train.counting.counts import UNIT, Counts, changed, check_number, made_counts, of_table
+from jittok.train.counting.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
+from jittok.train.counting.splitters import (
     DEFAULT_PRE,
+    REGEX,
     RegexSplitter,
     WordSplitter,
     cutter_of,
@@ -42,7 +40,9 @@ from jittok.train.word_splitter import (
     named_pre,
     regex_cutter,
     runs_cutter,
+    special_texts,
 )
+from jittok.train.counting.table import NEED_SHORT, make_table, table_bytes
 from jittok.writers.atomic_files import naming
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ MOST_SEED = 1 << 128
 EMPTY_BYTES = table_bytes(make_table())
 """Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
+SHARED_BYTES = 1 << 20
+"""About what a thread takes at once at the end of what is counted by several, who wait for the last one. Before it
+they take more: a thread has half of its share at once, then half of what is left."""
+SAMPLED_TEXTS = 1 << 10
+"""Of about so many texts lengths are asked for before threads begin; all of them are too far apart in memory."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +225,7 @@ class CountRun:
 
     def _write(self, counter: Counter) -> None:
         """What a counter holds becomes a run."""
-        from jittok.train.runs import write_run
+        from jittok.train.counting.runs import write_run
 
         path = self.new_run()
         with naming(path):
@@ -228,7 +233,7 @@ class CountRun:
         counter.clear()
 
     def _from_runs(self) -> Counts:
-        from jittok.train.runs import slices_of
+        from jittok.train.counting.runs import slices_of
 
         parts = []
         for tables in slices_of(self.runs):
@@ -395,3 +400,25 @@ def _count_shares(tally: CountRun, shares: list[list[tuple[int, Any]]], given: N
     with tally.pool() as pool:
         for future in [pool.submit(work, k) for k in range(len(sources))]:
             future.result()
+
+
+def shares_of(texts: Any, threads: int) -> list[list[tuple[int, Any]]]:
+    """For each thread, (number of its first text, texts) of what it takes one after the other: neighbors, which have
+    more words in common than others. None where there is one thread, or texts that come one by one."""
+    if threads == 1 or not isinstance(texts, list | tuple) or len(texts) < threads:
+        return []
+    step = -(-len(texts) // SAMPLED_TEXTS)
+    try:
+        ends = step * np.cumsum(np.fromiter(map(len, texts[::step]), np.int64))
+    except TypeError:
+        return []
+    share = int(ends[-1]) // threads
+    cuts = step * np.searchsorted(ends, np.arange(1, threads) * share, "right")
+    halvings = (share // SHARED_BYTES).bit_length()
+    return [_halves(texts, first, last, halvings) for first, last in pairwise(sorted({0, *cuts.tolist(), len(texts)}))]
+
+
+def _halves(texts: Any, first: int, last: int, times: int) -> list[tuple[int, Any]]:
+    """(number of the first, texts) of the first half, the next quarter and so on."""
+    cuts = {first, *(last - (last - first >> k) for k in range(1, times + 1)), last}
+    return [(a, texts[a:b]) for a, b in pairwise(sorted(cuts))]

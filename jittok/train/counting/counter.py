@@ -22,7 +22,7 @@ from jittok.inputs import Documents
 from jittok.inputs.texts import utf8_of
 from jittok.pretokenize.splitters.general import make_split_work
 from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.train.count_kernels import (
+from jittok.train.counting.kernels import (
     AT_BYTE,
     AT_TEXT,
     CHUNK,
@@ -33,9 +33,15 @@ from jittok.train.count_kernels import (
     CountedTexts,
     CutWork,
 )
-from jittok.train.document_chunks import CHUNK_BYTES, DocumentChunks
-from jittok.train.table import N_BLOB, WordTable, add_table, add_words, grown, make_table, table_bytes
-from jittok.train.word_splitter import RegexSplitter, WordSplitter, no_splitter, special_pattern
+from jittok.train.counting.splitters import (
+    CHUNK_BYTES,
+    DocumentChunks,
+    RegexSplitter,
+    WordSplitter,
+    no_splitter,
+    special_pattern,
+)
+from jittok.train.counting.table import N_BLOB, WordTable, add_table, add_words, grown, make_table, table_bytes
 from jittok.unicode.tables import code_points, utf8
 
 NO_LIMIT = 1 << 40
