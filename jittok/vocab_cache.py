@@ -44,7 +44,7 @@ DIGITS = 40
 ENDING, LINK_ENDING = ".vocab", ".path"
 _ROOTS = ("encode.encoder", "decode.pieces", "models.spm", "models.bpe", "models.wpm", "models.ugm", "models.rwkv",
           "models.plamo2", "models.fake_model", "vocab.load", "encode.pipeline_encoder", "files",
-          "align.wordpiece_rules", "align.inert_characters", "vocab_cache")  # fmt: skip
+          "align.wordpiece", "align.inert_characters", "vocab_cache")  # fmt: skip
 """Modules that together import all that makes a compiled vocabulary."""
 TABLES = os.path.join(os.path.dirname(__file__), "unicode")
 """Where the tables of characters are that it is made with."""

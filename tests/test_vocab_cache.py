@@ -66,7 +66,7 @@ def test_a_kept_vocabulary_is_the_one_that_was_compiled(name, tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("name", "maker"),
     [
-        ("syn-wpm-cased", "jittok.align.wordpiece_rules.word_rules"),
+        ("syn-wpm-cased", "jittok.align.wordpiece.word_rules"),
         ("syn-ugm-plain", "jittok.align.inert_characters.build_inert"),
     ],
 )

@@ -3,7 +3,7 @@
 Encoding kernels return ids only; spans are found afterwards by walking the ids over the text. If the text is encoded
 unchanged, spans follow from the lengths of the tokens (`direct_spans`). If it is rewritten first, the rewritten text is
 mapped back to the original (`rewritten_text`, `wordpiece`, `unigram_normalizer`, `unigram`). The few remaining cases
-are encoded again, step by step (`replay`, the lattice of `unigram`).
+are encoded again (`replay` by the reference, the lattice of `unigram`).
 """
 
 from jittok.align.aligner import Aligner

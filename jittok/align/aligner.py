@@ -106,15 +106,12 @@ class Aligner:
 
     def _others(self, data: U8, cut: EncodedFragments, spans: OutI64, left: OutI64, count: int) -> None:
         """Write the spans of the fragments that `direct_spans` could not decide."""
-        listed = left[: 2 * count : 2]
-        longest, flat = int((cut.stops[listed] - cut.starts[listed]).max()), spans.reshape(-1)
-        if self._way.walk == "words":
-            self._words(data, cut, flat, left, count, longest)
-            return
-        if self._way.walk == "unigram":
-            self._unigram(data, cut, flat, left, count, longest)
-            return
-        if self._way.walk == "rewritten":
+        flat = spans.reshape(-1)
+        if self._way.walk == "words" and not self._word_rules.ambiguous:
+            count = self._words(data, cut, flat, left, count)
+        elif self._way.walk == "unigram":
+            count = self._unigram(data, cut, flat, left, count)
+        elif self._way.walk == "rewritten":
             capacity = rewritten_text.map_capacity(int(self.lengths.output.max(initial=0)))
             count = rewritten_text.rewritten_spans(
                 self.lengths, self._rewriting, data, cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids,
@@ -125,35 +122,23 @@ class Aligner:
             prefixed = bool(cut.tokens[fragment] == TEXT_PREFIXED)
             before, end = int(cut.ends[fragment - 1]) if fragment else 0, int(cut.ends[fragment])
             raw, wanted, out = data[start:stop].tobytes(), cut.ids[before:end], spans[before:end]
-            if self._way.literal != "chunks" and replayed_parts(self.vocab, raw, start - origin, prefixed, wanted, out):
+            if replayed_parts(self.vocab, raw, start - origin, prefixed, wanted, out):
                 continue
             found = replayed_tokens(self.vocab, raw, start - origin, prefixed)
-            if self._way.literal != "chunks":  # these have no ids to compare
-                _same([token for token, _, _ in found] == cut.ids[before:end].tolist(), fragment)
+            _same([token for token, _, _ in found] == wanted.tolist(), fragment)
             spans[before:end] = [(i, j) for _, i, j in found] or np.empty((0, 2))
 
-    def _words(self, data: U8, cut: EncodedFragments, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
-        from jittok.align.wordpiece import word_spans
-        from jittok.align.wordpiece_plain import OFFSETS
+    def _words(self, data: U8, cut: EncodedFragments, flat: OutI64, left: OutI64, count: int) -> int:
+        from jittok.align.wordpiece import OFFSETS, word_spans
 
-        word = np.empty(2 * longest + 8 if self._word_rules.ambiguous else 0, np.uint8)
         code = word_spans(
-            self.lengths,
-            self._word_rules,
-            data,
-            cut.starts,
-            cut.stops,
-            cut.ends,
-            cut.ids,
-            word,
-            np.empty(OFFSETS, np.int32),
-            flat,
-            left,
-            count,
-        )
+            self.lengths, self._word_rules, data, cut.starts, cut.stops, cut.ends, cut.ids,
+            np.empty(OFFSETS, np.int32), flat, left, count,
+        )  # fmt: skip
         _same(code == 0, -1 - code)
+        return 0
 
-    def _unigram(self, data: U8, cut: EncodedFragments, flat: OutI64, left: OutI64, count: int, longest: int) -> None:
+    def _unigram(self, data: U8, cut: EncodedFragments, flat: OutI64, left: OutI64, count: int) -> int:
         from jittok.align.unigram import CHUNK_BYTES, make_unigram_work, no_lattice, unigram_spans
 
         if self._inert.usable:
@@ -164,7 +149,9 @@ class Aligner:
                 cut.ids, flat, left, count,
             )  # fmt: skip
             if not count:
-                return
+                return 0
+        listed = left[: 2 * count : 2]
+        longest = int((cut.stops[listed] - cut.starts[listed]).max())
         report = np.zeros(REPORT_SIZE, np.int64)
         for use_lattice in (0, 1):
             capacity = 2 * longest + 64 if use_lattice else CHUNK_BYTES
@@ -182,7 +169,8 @@ class Aligner:
             _same(code >= 0, int(left[2 * report[FRAGMENT]]))
             count = code
             if not count:
-                return
+                break
+        return 0
 
     @once
     def _rewriting(self) -> rewritten_text.RewriteRules:
@@ -218,7 +206,7 @@ class Aligner:
     @once
     def _word_rules(self) -> Any:
         def make() -> dict[str, Any]:
-            from jittok.align.wordpiece_rules import word_rules
+            from jittok.align.wordpiece import word_rules
 
             return {"words": word_rules(self.vocab)}
 

@@ -28,7 +28,6 @@ class AlignmentRules(NamedTuple):
     lengths: str  # where token lengths come from: "symbols", "scored", "unescaped", "texts", "texts only", "keys only"
     walk: str  # for fragments that lengths do not decide: "rewritten", "words", "unigram", "literal"
     rewriting: str = ""  # the rewriting that "rewritten" undoes: "bpe", "spm", "plamo2", "plamo3", "rwkv"
-    literal: str = ""  # the last fallback, which encodes again in Python: "bpe", "spm", "chunks"
     prefix: bool = False  # the encoder may put a space before a text
     well_formed: bool = False  # the encoder replaces invalid UTF-8
     drops_mark: bool = False  # the encoder drops a byte order mark at the start
@@ -122,7 +121,7 @@ class Spm(FlaggedType):
     """SPM: sentencepiece's BPE, merged by scores."""
 
     name, module = "spm", "jittok.models.spm"
-    alignment = AlignmentRules("scored", "rewritten", "spm", "spm", prefix=True, well_formed=True)
+    alignment = AlignmentRules("scored", "rewritten", "spm", prefix=True, well_formed=True)
 
     def newline_id(self, vocab: Vocab, encoder: Any) -> int:  # noqa: ARG002  the vocabulary says it
         """The byte token <0x0A>, else the token whose text is a newline, else the padding token."""
@@ -133,7 +132,7 @@ class Bpe(FlaggedType):
     """BPE over the pre-tokens of a pre-tokenizer."""
 
     name, module = "bpe", "jittok.models.bpe"
-    alignment = AlignmentRules("symbols", "rewritten", "bpe", "bpe", well_formed=True)
+    alignment = AlignmentRules("symbols", "rewritten", "bpe", well_formed=True)
 
     def spelling(self, vocab: Vocab) -> int:
         """Byte-level, or as in SPM."""
@@ -192,7 +191,7 @@ class Rwkv(BasicType):
     """RWKV, whose vocabulary writes token texts with escapes."""
 
     name, module = "rwkv", "jittok.models.rwkv"
-    alignment = AlignmentRules("unescaped", "rewritten", "rwkv", "bpe", unknown=1)
+    alignment = AlignmentRules("unescaped", "rewritten", "rwkv", unknown=1)
     own_pieces = True
 
 
@@ -200,7 +199,7 @@ class Plamo2(FlaggedType):
     """PLaMo-2."""
 
     name, module = "plamo2", "jittok.models.plamo2"
-    alignment = AlignmentRules("texts", "rewritten", "plamo2", "bpe", well_formed=True, drops_mark=True)
+    alignment = AlignmentRules("texts", "rewritten", "plamo2", well_formed=True, drops_mark=True)
     strict_bytes = True
 
     def spelling(self, vocab: Vocab) -> int:  # noqa: ARG002  other types look at it
@@ -212,14 +211,14 @@ class Plamo3(Plamo2):
     """PLaMo-3: PLaMo-2 over segments that the text is split into first."""
 
     name = "plamo3"
-    alignment = AlignmentRules("texts", "rewritten", "plamo3", "bpe", well_formed=True)
+    alignment = AlignmentRules("texts", "rewritten", "plamo3", well_formed=True)
 
 
 class FakeType(BasicType):
     """llama.cpp's type for its own tests: ids are hashes, and tokens print their ids."""
 
     name, module = "test", "jittok.models.fake_model"
-    alignment = AlignmentRules("texts only", "literal", literal="chunks")
+    alignment = AlignmentRules("texts only", "literal")
     own_pieces = True
 
 

@@ -21,7 +21,7 @@ class Toy(vocab_types.BasicType):
     """Encodes by the kernel of llama.cpp's test type, prints as it is spelled, and always begins with BOS."""
 
     name, module = "toy", "jittok.models.fake_model"
-    alignment = vocab_types.AlignmentRules("texts only", "literal", literal="chunks")
+    alignment = vocab_types.AlignmentRules("texts only", "literal")
 
     def around(self, vocab):
         return (True, "bos", vocab.bos_id), (False, "eos", vocab.eos_id)
