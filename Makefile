@@ -42,9 +42,9 @@ test-notebooks: .venv/test  ## the notebooks alone, as a kernel runs them
 
 # Most rooms between a text and its ids (models, normalize and align take longer), and how the package hangs together:
 # 105 s on one busy core.
-QUICK := tests/raw tests/structures tests/merging tests/special tests/decode tests/pretoken_cache tests/pretokenize tests/rows \
-	tests/inputs tests/encode tests/law/test_layout.py tests/test_tokenizer.py tests/test_public.py tests/test_packages.py
-test-fast: .venv/test  ## two minutes, for one at work: no processes, no recorded sets, few examples: make test-fast FAST=tests/models/test_bpe.py
+QUICK := tests/kernels/memory tests/kernels/structures tests/kernels/merging tests/kernels/special tests/decode tests/kernels/pretoken_cache tests/kernels/pretokenize tests/common/rows \
+	tests/kernels/inputs tests/encode tests/law/test_layout.py tests/test_tokenizer.py tests/test_public.py tests/test_packages.py
+test-fast: .venv/test  ## two minutes, for one at work: no processes, no recorded sets, few examples: make test-fast FAST=tests/kernels/models/test_bpe.py
 	$(call TIMED,HYPOTHESIS_PROFILE=slow $(PYTEST) -m 'not process and not slow and not recorded_elsewhere' $(or $(FAST),$(QUICK)))
 
 ONLY ?=
@@ -85,7 +85,7 @@ SYSTEM ?= linux-x86_64
 .venv/ship: .venv/core
 	$(PY) -m pip install --quiet --disable-pip-version-check build hatchling lief ziglang && touch $@
 ship: .venv/ship  ## machine code of all kernels into this checkout, as a wheel has it; an edit makes it void
-	$(PY) ship/emit.py build/bitcode && $(PY) ship/libraries.py build/bitcode jittok/_jit/libs $(LEVELS)
+	$(PY) ship/emit.py build/bitcode && $(PY) ship/libraries.py build/bitcode jittok/kernels/jit/libs $(LEVELS)
 
 wheel: .venv/ship  ## a wheel with machine code into dist: make wheel SYSTEM=linux-aarch64; ship/levels.py has the systems
 	JITTOK_SHIP_FOR=$(SYSTEM) $(PY) -m build --wheel --no-isolation
@@ -107,7 +107,7 @@ ship-test: wheel  ## that wheel in an environment without Numba: recorded answer
 	$(BARE) -m pip $(INSTALL) numpy regex gguf orjson pytest hypothesis pytest-randomly
 	$(BARE) -m pip $(INSTALL) --no-deps --no-index --find-links dist jittok
 	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR="$(CURDIR)/build/bare/cache" "$(CURDIR)/$(BARE)" -m pytest -q -c ../pyproject.toml \
-		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/jit tests/run" \
+		--rootdir .. -p no:cacheprovider -o pythonpath="tests/data tests/fuzz tests/kernels/jit tests/run" \
 		test_golden.py files/test_recorded.py test_tokenizer.py test_machines.py jit/test_every_kernel.py jit/test_shipped.py
 	build/whole/bin/python -m pip $(INSTALL) "$$(ls dist/jittok-*-$$($(PY) ship/levels.py).whl)[cli,corpus,polars]" hypothesis lief pytest pytest-randomly
 	cd tests && env -u PYTHONPATH JITTOK_CACHE_DIR="$(CURDIR)/build/whole/cache" "$(CURDIR)/build/whole/bin/python" -m pytest -q \

@@ -47,7 +47,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         self._run("libraries.py", bitcode, made, *levels)
         libraries = json.loads((made / "manifest.json").read_text())["libraries"]
         for name in ("manifest.json", *(each["file"] for each in libraries.values())):
-            build_data["force_include"][str(made / name)] = f"jittok/_jit/libs/{name}"
+            build_data["force_include"][str(made / name)] = f"jittok/kernels/jit/libs/{name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{known.TAGS[target]}"
 

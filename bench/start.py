@@ -29,7 +29,7 @@ tok.encode_batch(["The first text."]); mark()
 tok.decode(ids); mark()
 tok.encode_batch(["The first text."] * 1000); mark()
 tok.decode(ids.tolist() * 1000); mark()
-from jittok._jit import kernel
+from jittok.kernels.jit import kernel
 from_where = sorted({each.origin for each in kernel.registry if each.origin})
 print(json.dumps([[1000 * (b - a) for a, b in zip(marks, marks[1:])], from_where]))
 """

@@ -18,7 +18,7 @@ import numpy as np
 from conftest import documents
 
 import jittok
-from jittok._jit import kernel
+from jittok.kernels.jit import kernel
 
 
 @kernel

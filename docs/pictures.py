@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import jittok
-from jittok.structures.double_array import PARENT, ROOT, UNIT, VALUE, child
+from jittok.kernels.structures.double_array import PARENT, ROOT, UNIT, VALUE, child
 
 TEXT = " LoRA"
 WORD = " tokenizers"
@@ -24,13 +24,16 @@ TABLES = DOCS / "internals" / "bpe.md"
 BEGIN, END = "<!-- pictures: docs/pictures.py writes what follows -->\n", "<!-- end of pictures -->\n"
 _CELL = 11
 SEEDS = (
-    "3. Cache, then seeds (`jittok/models/bpe/single_token_words.py`). Neither has the word: it is new to the cache, "
-    "and it is no token. A word that is a token has a seed, as ' Lo' does:"
+    "3. Cache, then seeds (`jittok/kernels/models/bpe/single_token_words.py`). Neither has the word: it is new to the "
+    "cache, and it is no token. A word that is a token has a seed, as ' Lo' does:"
 )
-MERGES = "4. Merge, lowest rank first (`jittok/merging/queue.py`). The pair table is asked for each pair of neighbours:"
+MERGES = (
+    "4. Merge, lowest rank first (`jittok/kernels/merging/queue.py`). The pair table is asked for each pair of "
+    "neighbours:"
+)
 TRIE = (
-    "The trie (`jittok/structures/double_array.py`) of special tokens, walked along `<|endoftext|>`. A value of -1: no "
-    "token ends here."
+    "The trie (`jittok/kernels/structures/double_array.py`) of special tokens, walked along `<|endoftext|>`. A value "
+    "of -1: no token ends here."
 )
 
 
@@ -138,14 +141,14 @@ def pictures() -> str:
     )
     cut = f"{regex}\n\n{TEXT!r}  ->  {[word['text']]}   5 bytes at {word['offset']}"
     blocks = [
-        ("1. Splitter (`jittok/pretokenize/`). The text is one word. The pattern of `gpt-2` cuts it out:", cut),
+        ("1. Splitter (`jittok/kernels/pretokenize/`). The text is one word. The pattern of `gpt-2` cuts it out:", cut),
         (
-            "2. Record (`jittok/pretoken_cache/records.py`). The loop over pieces gets a key and a place in the cache:",
+            "2. Record (`jittok/kernels/pretoken_cache/records.py`). The loop gets a key and a slot of the cache:",
             key,
         ),
         (SEEDS, seed),
         (MERGES, f"{pair}\n\n{_steps(tok)}"),
-        (f"5. Ids {ids}. The cache (`jittok/pretoken_cache/tables.py`) keeps them for the next time:", kept),
+        (f"5. Ids {ids}. The cache (`jittok/kernels/pretoken_cache/tables.py`) keeps them for the next time:", kept),
         (TRIE, _trie(tok)),
     ]
     parts = [f"{_wrapped(head)}\n\n```text\n{body}\n```\n" for head, body in blocks]

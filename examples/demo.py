@@ -23,7 +23,7 @@ from rich.text import Text
 
 import jittok
 import jittok.corpus
-from jittok import _jit
+from jittok.kernels import jit
 
 COLOURS = ("on #264653", "on #2a6f5e", "on #7a5c1e", "on #7a3b1e", "on #5b2a4e")
 BYTES = 16 << 20
@@ -82,11 +82,11 @@ def told(what: str, out: Console) -> Iterator[None]:
 
     start = time.perf_counter()
     out.print(f"{what} ...", end="" if out.is_terminal else "\n")
-    _jit.on_compile.append(count)
+    jit.on_compile.append(count)
     try:
         yield
     finally:
-        _jit.on_compile.remove(count)
+        jit.on_compile.remove(count)
     kernels = f", {compiled} kernels compiled for this machine, once" if compiled else ""
     line = f"{what}: {time.perf_counter() - start:.1f} s{kernels}"
     print(f"\r{line:<60}" if out.is_terminal else line, flush=True)

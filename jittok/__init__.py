@@ -47,12 +47,13 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
         "a free-threaded Python without the GIL", "the GIL (jittok is not tested without it): set PYTHON_GIL=1"
     )
 
-import jittok.locks  # noqa: E402, F401  a fork may come amid the first call of another thread
+import jittok.common.locks  # noqa: E402, F401  a fork may come amid the first call of another thread
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Protocol, overload
 
+    from jittok.common.rows import Ragged, TokenArray
     from jittok.compare import Comparison as _Comparison
     from jittok.compare import Parting as _Parting
     from jittok.compare import compare as _compare
@@ -71,12 +72,11 @@ if TYPE_CHECKING:
         UnsupportedMachine,
         UnsupportedVocab,
     )
-    from jittok.inputs import Errors as _Errors
-    from jittok.inputs import Texts as _Texts
-    from jittok.loading import bundled, load
-    from jittok.objects import from_sentencepiece, from_tiktoken, from_tokenizers, from_transformers
-    from jittok.rows import Ragged, TokenArray
+    from jittok.kernels.inputs import Errors as _Errors
+    from jittok.kernels.inputs import Texts as _Texts
     from jittok.tokenizer import Tokenizer
+    from jittok.tokenizer.loading import bundled, load
+    from jittok.tokenizer.objects import from_sentencepiece, from_tiktoken, from_tokenizers, from_transformers
     from jittok.train import Counts as _Counts
     from jittok.train import How as _How
     from jittok.train import Options as _Options
@@ -169,9 +169,9 @@ _HOME = {
         "UnsupportedMachine",
         "UnsupportedVocab",
     ),
-    "loading": ("bundled", "load"),
-    "objects": ("from_sentencepiece", "from_tiktoken", "from_tokenizers", "from_transformers"),
-    "rows": ("Ragged", "TokenArray"),
+    "tokenizer.loading": ("bundled", "load"),
+    "tokenizer.objects": ("from_sentencepiece", "from_tiktoken", "from_tokenizers", "from_transformers"),
+    "common.rows": ("Ragged", "TokenArray"),
     "tokenizer": ("Tokenizer",),
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }
@@ -197,7 +197,7 @@ if not TYPE_CHECKING:  # a checker must not take a misspelt name for one of thes
                 raise AttributeError(str(error)) from error
         if name.startswith("__"):  # protocols look these up on any module
             raise AttributeError(f"module 'jittok' has no attribute {name!r}")
-        from jittok.hints import no_attribute
+        from jittok.common.hints import no_attribute
 
         raise AttributeError(no_attribute("module 'jittok'", name, lambda: [*__all__, *_MODULES]))
 

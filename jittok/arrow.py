@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jittok.errors import missing
-from jittok.inputs import Errors
-from jittok.loading import bundled, load
+from jittok.kernels.inputs import Errors
 from jittok.tokenizer import Tokenizer
+from jittok.tokenizer.loading import bundled, load
 
 if TYPE_CHECKING:
     import pyarrow as pa

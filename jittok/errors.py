@@ -78,7 +78,7 @@ def missing(what: str, package: str, extra: str) -> ImportError:
 
 def refuse_keywords(call: Callable[..., Any], given: Mapping[str, object]) -> NoReturn:
     """Raise TypeError for unknown keywords, with a hint what to write instead."""
-    from jittok.hints import unknown_keyword  # not needed by `import jittok`
+    from jittok.common.hints import unknown_keyword  # not needed by `import jittok`
 
     raise TypeError(unknown_keyword(call, given))
 

@@ -88,12 +88,12 @@ def main(places: list[str]) -> int:
             wrong += complaints(Path(name))
             continue
         with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(name) as wheel:
-            inner = [each for each in wheel.namelist() if each.startswith("jittok/_jit/libs/")]
+            inner = [each for each in wheel.namelist() if each.startswith("jittok/kernels/jit/libs/")]
             if not inner:
                 print(f"{Path(name).name}: no machine code")
                 continue
             wheel.extractall(folder, inner)
-            wrong += complaints(Path(folder, "jittok/_jit/libs"))
+            wrong += complaints(Path(folder, "jittok/kernels/jit/libs"))
     print("\n".join(wrong) or "as they should be")
     return bool(wrong)
 

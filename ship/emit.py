@@ -1,7 +1,7 @@
 """The bitcode of every kernel, before it is optimized: python ship/emit.py OUT [FLAVOUR ...] [--only NAME ...]
 
 --only: these kernels, or those of these modules, alone, for trials. OUT/plain/*.bc: for any processor. OUT/wide/*.bc: with the operations of AVX-512 VBMI and VBMI2. OUT/kernels.json: of each
-kernel its module, name and the stamp of its sources. Which operations are used is decided when `jittok._raw` is imported,
+kernel its module, name and the stamp of its sources. Which operations are used is decided when `jittok.kernels.memory` is imported,
 so each flavour is a process of its own; this machine need not have the processor that the code is for.
 """
 
@@ -26,7 +26,7 @@ FLAVOURS = {
 def kernels(only: Sequence[str] = ()) -> list[Any]:
     """All kernels, or those that are named or whose modules are. Modules that define one are found by their text: what needs an extra is not imported."""
     import jittok
-    from jittok._jit import kernel
+    from jittok.kernels.jit import kernel
 
     root = Path(jittok.__file__).parent
     for path in sorted(root.rglob("*.py")):
@@ -39,9 +39,9 @@ def kernels(only: Sequence[str] = ()) -> list[Any]:
 
 def emit(out: Path, only: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """The bitcode of all kernels, as this process has been told to make it; what the manifest says of them."""
-    from jittok._jit import compiler
-    from jittok._jit.shipped import symbol
-    from jittok._jit.stamps import source_stamp
+    from jittok.kernels.jit import compiler
+    from jittok.kernels.jit.shipped import symbol
+    from jittok.kernels.jit.stamps import source_stamp
 
     out.mkdir(parents=True, exist_ok=True)
     facts = {}

@@ -42,7 +42,7 @@ def machine_of(level: Level) -> Any:
 
 def optimize(module: Any, machine: Any, entry: str) -> None:
     """As the compiler does it: a cheap pass over the whole module, then all of it."""
-    from jittok._jit.compiler import hide_all_but
+    from jittok.kernels.jit.compiler import hide_all_but
 
     for cheap in (True, False):
         tuning = llvm.create_pipeline_tuning_options(0 if cheap else 3)
@@ -59,7 +59,7 @@ def optimize(module: Any, machine: Any, entry: str) -> None:
 
 def object_code(level: Level, source: Path, place: Path) -> None:
     """The object file of one kernel; its entry has the kernel's own name."""
-    from jittok._jit.object_code import ENTRY
+    from jittok.kernels.jit.object_code import ENTRY
 
     machine, module = machine_of(level), llvm.parse_bitcode(source.read_bytes())
     module.triple, module.data_layout = level.triple, str(machine.target_data)
@@ -156,7 +156,7 @@ def facts_of(place: Path, level: Level) -> dict[str, Any]:
 def functions() -> dict[str, str]:
     """name -> code of what is in a library beside the kernels: the builtin that encodes one text."""
     try:
-        from jittok._raw.encode_builtin import CODE, NAME
+        from jittok.kernels.memory.encode_builtin import CODE, NAME
     except ModuleNotFoundError:  # a package of few rooms
         return {}
     return {NAME: CODE}
@@ -193,8 +193,8 @@ def build_processor(system: str, out: Path) -> dict[str, Any]:
 
 def build_all(bitcode: Path, out: Path, names: list[str]) -> None:
     """Libraries of these levels, and the manifest."""
-    from jittok._jit.shipped import LAYOUT, MANIFEST
-    from jittok._jit.stamps import source_stamp
+    from jittok.kernels.jit.shipped import LAYOUT, MANIFEST
+    from jittok.kernels.jit.stamps import source_stamp
 
     facts = json.loads((bitcode / "kernels.json").read_text())
     for each in facts["kernels"].values():

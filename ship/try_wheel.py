@@ -27,7 +27,7 @@ TRIAL = """
 import base64, json, lzma, os, sys, time
 begin = time.process_time()
 import jittok
-from jittok._jit import kernel, shipped
+from jittok.kernels.jit import kernel, shipped
 given, recorded = sys.argv[1:]
 tok = jittok.load(given, cache=False) if os.path.exists(given) else jittok.bundled(given, llama_cpp="0.3.36")
 cases, seconds = 0, 0.0

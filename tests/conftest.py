@@ -21,7 +21,7 @@ os.environ.setdefault("JITTOK_COMPILE_FIRST", "1")  # before the import; process
 from made_up import made_up_tokenizer
 
 import jittok
-from jittok._jit import kernel
+from jittok.kernels.jit import kernel
 from jittok.tokenizer import Tokenizer
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_vocab

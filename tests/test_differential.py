@@ -7,8 +7,8 @@ from pathlib import Path
 import differential
 import pytest
 
+from jittok.common.rows import TokenArray
 from jittok.encode.batch import encode_batch
-from jittok.rows import TokenArray
 from jittok.vocab import read_vocab
 
 VOCAB = Path(__file__).with_name("data") / "vocabs" / "syn-spm-user.gguf.xz"

@@ -154,5 +154,5 @@ def test_a_run_tells_when_parts_begin_and_end_why_tests_are_skipped_and_what_was
     assert len([line for line in lines if "test_trial.py::test_" in line and line.startswith("   ")]) == parts.SLOWEST
     assert lines[-3].endswith("failed: bad")
     assert lines[-2].startswith("kernels: 0 of ")
-    assert "jittok.models.rwkv" in lines[-2]  # of those that were not run
+    assert "jittok.kernels.models.rwkv" in lines[-2]  # of those that were not run
     assert lines[-1].startswith("asked: 42 tests; left out: 0. `make test-all` asks the rest")

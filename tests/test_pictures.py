@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jittok._jit import JIT
+from jittok.kernels.jit import JIT
 
 ROOT = Path(__file__).resolve().parents[1]
 

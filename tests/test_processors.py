@@ -26,9 +26,9 @@ def python(*arguments: str) -> str:
 
 def test_code_for_the_least_processor_asks_for_nothing_that_only_some_have():
     shown = """
-from jittok._jit import MODE
-from jittok._raw.blocks import HAS_COMPRESS
-from jittok._raw.byte_maps import HAS_PERMUTE
+from jittok.kernels.jit import MODE
+from jittok.kernels.memory.blocks import HAS_COMPRESS
+from jittok.kernels.memory.byte_maps import HAS_PERMUTE
 from numba.core.registry import cpu_target
 made = cpu_target.target_context.codegen()
 print(MODE, HAS_COMPRESS, HAS_PERMUTE, repr(made._tm_features))

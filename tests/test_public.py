@@ -7,10 +7,10 @@ import sys
 import pytest
 
 import jittok
+from jittok.common.rows import TokenArray
 from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
-from jittok.loading import bundled, load
-from jittok.rows import TokenArray
 from jittok.tokenizer import Tokenizer
+from jittok.tokenizer.loading import bundled, load
 
 ENCODING = {"add_special": False, "parse_special": False, "errors": "strict"}
 BATCH = {**ENCODING, "threads": None, "progress": False}

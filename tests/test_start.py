@@ -18,14 +18,14 @@ HEAVY = {"llvmlite", "numba", "pandas", "polars", "pyarrow", "ray", "regex", "ri
 SMALL = VOCAB.with_name("syn-rwkv.gguf.xz")
 """Of the type whose kernels take least to compile; `test_processors.py` has the others."""
 ENCODE = f"""
-import lzma, jittok, jittok._jit as jit
+import lzma, jittok, jittok.kernels.jit as jit
 tok = jittok.load(lzma.decompress(open({str(SMALL)!r}, "rb").read()), cache=False)
 ids = tok.encode("the tokenizer, the abc").tolist()
 print(tok.decode(ids), ids, *sorted({{k.cache_hit for k in jit.kernel.registry if k.cache_hit is not None}}))
 """
 
 
-@pytest.mark.parametrize("module", ["jittok", "jittok.cli", "jittok.vocab", "jittok.rows", "jittok.errors"])
+@pytest.mark.parametrize("module", ["jittok", "jittok.cli", "jittok.vocab", "jittok.common.rows", "jittok.errors"])
 def test_light_modules_stay_light(tmp_path, module):
     code = f"import sys, {module}; print(sorted({HEAVY} & set(sys.modules)))"
     assert python(tmp_path, code) == "[]"
@@ -43,19 +43,19 @@ def test_loading_a_kept_vocabulary_imports_nothing_and_its_first_text_neither_co
     with_kernels(tmp_path)
     code = f"""
 import sys, jittok
-import jittok.vocab_cache as kept
+import jittok.kernels.vocab_cache as kept
 kept.SETTLED = -1  # the file is young
 jittok.load  # names are loaded when first used
 before = set(sys.modules)
 tok = jittok.load({str(path)!r})
 loaded = {{name for name in sys.modules if name.startswith("jittok.")}} - before
 ids = tok.encode("abc").tolist()
-needless = {{"jittok.encode.batch", "jittok.models.bpe.compile", "jittok.vocab.load", "numba"}}
+needless = {{"jittok.encode.batch", "jittok.kernels.models.bpe.compile", "jittok.vocab.load", "numba"}}
 print(ids, loaded, sorted(needless & set(sys.modules)))
 """
     first = python(tmp_path, code)
     ids = first[: first.index("]") + 1]
-    assert "jittok.models.bpe.compile" in first
+    assert "jittok.kernels.models.bpe.compile" in first
     assert python(tmp_path, code) == f"{ids} set() []"
 
 
@@ -64,8 +64,10 @@ NEEDLESS = {
     "urllib", "zipfile",
 }  # fmt: skip
 """Each takes 1 to 30 ms to import."""
-ROOMS = {"digest", "encode", "errors", "fragments", "inputs", "loading", "locks", "models", "pipeline",
-         "pretoken_cache", "pretokenize", "record", "rows", "tokenizer", "vocab", "_jit", "vocab_cache"}  # fmt: skip
+ROOMS = {"encode", "errors", "tokenizer", "vocab"} | {
+    *(f"kernels.{name}" for name in ("fragments", "inputs", "jit", "models", "pretoken_cache", "pretokenize")),
+    *(f"common.{name}" for name in ("digest", "locks", "pipeline", "record", "rows")), "kernels.vocab_cache",
+}  # fmt: skip
 MOST_MODULES = 50
 """Of this package; each is some tenths of a millisecond."""
 WORDS = {
@@ -85,10 +87,12 @@ before = set(sys.modules)
 tok = jittok.load({str(path)!r})
 loaded = set(sys.modules) - before
 ours = {{name.removeprefix("jittok.") for name in loaded if name.startswith("jittok.")}}
-rooms = {{name.partition(".")[0] for name in ours}}
+inner = ("kernels.", "common.")
+rooms = {{".".join(name.split(".")[: 1 + name.startswith(inner)]) for name in ours}} - {{"kernels", "common"}}
 print(json.dumps([len(ours), sorted(loaded & {NEEDLESS}), sorted(rooms - {ROOMS})]))
 """
-    settled = f"import jittok, jittok.vocab_cache as c; c.SETTLED = -1; jittok.load({str(path)!r})"  # the file is young
+    # the file is young
+    settled = f"import jittok, jittok.kernels.vocab_cache as c; c.SETTLED = -1; jittok.load({str(path)!r})"
     python(tmp_path, settled, NUMBA_DISABLE_JIT="1")  # no kernel is compiled for this
     count, needless, rooms = json.loads(python(tmp_path, code, NUMBA_DISABLE_JIT="1"))
     assert (needless, rooms) == ([], [])
@@ -102,7 +106,7 @@ def test_spans_of_words_are_found_without_the_room_of_bpe(tmp_path):
     with_kernels(tmp_path)
     code = f"""
 import sys, jittok
-print(jittok.load({str(path)!r}).align("the abc").spans.tolist(), "jittok.models.bpe.general" in sys.modules)
+print(jittok.load({str(path)!r}).align("the abc").spans.tolist(), "jittok.kernels.models.bpe.general" in sys.modules)
 """
     assert python(tmp_path, code).endswith("]] False")
 
@@ -122,7 +126,7 @@ def test_processes_may_start_together_on_a_vocabulary_that_nobody_has_compiled(t
     path = tmp_path / "syn.gguf"
     path.write_bytes(lzma.decompress(SMALL.read_bytes()))
     code = f"""
-import sys, jittok, jittok._jit as jit, jittok.vocab_cache as kept
+import sys, jittok, jittok.kernels.jit as jit, jittok.kernels.vocab_cache as kept
 kept.SETTLED = -1  # the file is young
 tok = jittok.load({str(path)!r})
 rows = tok.encode_batch(["the abc", "x y \u00e9"]).to_list()

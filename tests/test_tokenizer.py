@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
+from jittok.common.rows import Ragged, TokenArray
 from jittok.encode import encoder, stretches
 from jittok.encode.workspace import LONGEST_HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
-from jittok.rows import Ragged, TokenArray
 from jittok.tokenizer import Tokenizer
 from jittok.tokenizer.pickling import own_of
 from jittok.vocab import read_vocab

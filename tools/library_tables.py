@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.unicode.libraries import CLASSES, Form
-from jittok.unicode.properties import SCRIPTS
+from jittok.common.unicode.libraries import CLASSES, Form
+from jittok.common.unicode.properties import SCRIPTS
 
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 ALL = "".join(map(chr, POINTS))

@@ -34,7 +34,7 @@ def unicode_data() -> Any:
 
 
 def build_nfc(data: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of nfc.npz (see `jittok.unicode.nfc.load_nfc`) from a module like `unicodedata`."""
+    """The arrays of nfc.npz (see `jittok.common.unicode.nfc.load_nfc`) from a module like `unicodedata`."""
     classes = np.array([data.combining(chr(c)) for c in range(UNICODE_SIZE)], np.uint8)
     starts = np.flatnonzero(np.diff(classes, prepend=0))
     rows = []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.unicode.tables import LOWERCASE, NFD, UNICODE_SIZE, UPPERCASE, WHITESPACE
+from jittok.common.unicode.tables import LOWERCASE, NFD, UNICODE_SIZE, UPPERCASE, WHITESPACE
 
 
 def rows(source: str, name: str, width: int) -> NDArray[np.uint32]:

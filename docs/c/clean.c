@@ -1,7 +1,7 @@
 /* Takes the spaces out of a text that WordPiece leaves in front of punctuation, by jittok's own kernel.
 
    cc -o clean clean.c -ldl
-   ./clean "$(python -c 'from jittok._jit import shipped; print(shipped.library()[1]._name)')" "it 's fine , is n't it ?" */
+   ./clean "$(python -c 'from jittok.kernels.jit import shipped; print(shipped.library()[1]._name)')" "it 's fine , is n't it ?" */
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -8,23 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI64, frozen
 from jittok.align import rewritten_text
 from jittok.align.characters import character_spans
 from jittok.align.direct_spans import DirectRules, direct_spans
 from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
 from jittok.align.nfc_spans import spans_through_nfc
 from jittok.align.replay import replayed_parts, replayed_tokens
-from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
-from jittok.inputs import Documents
-from jittok.locks import once
-from jittok.models import rwkv
-from jittok.models.vocab_types import kind_of
-from jittok.normalize.case import CaseTable, case_table
-from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
-from jittok.pretokenize.definition import pre_type
+from jittok.common.locks import once
+from jittok.kernels.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import I32, I64, U8, OutI64, frozen
+from jittok.kernels.models import rwkv
+from jittok.kernels.models.vocab_types import kind_of
+from jittok.kernels.normalize.case import CaseTable, case_table
+from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
+from jittok.kernels.pretokenize.definition import pre_type
+from jittok.kernels.vocab_cache import load_arrays, save_arrays
 from jittok.vocab import Vocab
-from jittok.vocab_cache import load_arrays, save_arrays
 
 _WAYS = {
     "bpe": rewritten_text.BPE,
@@ -37,7 +37,7 @@ _WAYS = {
 
 
 class EncodedFragments(NamedTuple):
-    """The fragments of some documents, as in `jittok.fragments`, and their ids."""
+    """The fragments of some documents, as in `jittok.kernels.fragments`, and their ids."""
 
     starts: I64
     stops: I64
@@ -67,7 +67,7 @@ class Aligner:
         """int64[n, 2]: the span of each id of documents first .. last - 1, in bytes of its document.
 
         document_ends: int64[last - first] number of fragments up to the end of each document
-        starts, stops: int64[fragments], tokens: int32[fragments] see `jittok.fragments`
+        starts, stops: int64[fragments], tokens: int32[fragments] see `jittok.kernels.fragments`
         ends: int64[fragments] the end of each one's ids in `ids`: int32[n]
         """
         if self.vocab.nfc:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.align.characters import character_spans
-from jittok.display import html
-from jittok.locks import once
-from jittok.rows.growing_array import Growing
-from jittok.rows.ids import Ids
-from jittok.rows.token_array import Describe, TokenArray
+from jittok.common.display import html
+from jittok.common.locks import once
+from jittok.common.rows.growing_array import Growing
+from jittok.common.rows.ids import Ids
+from jittok.common.rows.token_array import Describe, TokenArray
 
 Text = str | bytes
 UNITS = ("bytes", "characters")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, OutI64, frozen, helper, kernel
-from jittok._raw import Window, get_i64, get_u8, put_i64, window
+from jittok.kernels.jit import I64, U8, OutI64, frozen, helper, kernel
+from jittok.kernels.memory import Window, get_i64, get_u8, put_i64, window
 
 
 def character_spans(

@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutI64, helper, kernel
-from jittok._raw import (
+from jittok.align.lengths import Lengths
+from jittok.kernels.fragments import TEXT_PREFIXED
+from jittok.kernels.jit import I32, I64, U8, OutI64, helper, kernel
+from jittok.kernels.memory import (
     Window,
     equal_mask,
     get_i32,
@@ -24,9 +26,7 @@ from jittok._raw import (
     utf8_masks,
     window,
 )
-from jittok.align.lengths import Lengths
-from jittok.fragments import TEXT_PREFIXED
-from jittok.models.bpe.text_reader import first_malformed
+from jittok.kernels.models.bpe.text_reader import first_malformed
 
 _NONE, _1, _2, _3, _61, _62, _63 = (np.uint64(n) for n in (0, 1, 2, 3, 61, 62, 63))
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -48,7 +48,7 @@ def direct_spans(
     """Write the spans of the tokens of documents first .. last - 1.
 
     document_starts: int64[documents] in `data`; document_ends: int64[last - first] fragments up to the end of each
-    starts, stops: int64[fragments], tokens: int32[fragments] see `jittok.fragments`
+    starts, stops: int64[fragments], tokens: int32[fragments] see `jittok.kernels.fragments`
     ends: int64[fragments] the end of each one's ids in `ids`: int32[n], each -1 or in the vocabulary
     spans: int64[2 * n] start and stop of each token, relative to the start of its document
     left: int64[2 * fragments] receives (fragment, start of its document) for each fragment that is not decided here,

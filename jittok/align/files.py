@@ -19,9 +19,9 @@ from jittok.align import token_walk, windows
 from jittok.align.characters import character_spans
 from jittok.align.mark_order import ordered_document
 from jittok.align.spelled_tokens import TokenSpelling, spelled_spans, spelling_of
-from jittok.inputs import Documents
-from jittok.pipeline import Pipeline
-from jittok.pipeline.pipeline import FIRST_TEXT
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.pipeline import FIRST_TEXT
+from jittok.kernels.inputs import Documents
 from jittok.reference.pipeline.documents import aligned
 from jittok.reference.pipeline.run import runner
 

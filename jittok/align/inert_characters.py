@@ -13,15 +13,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U8, U16, U64, frozen, helper
-from jittok._raw import Window, equal_mask, get_u8, get_u16, get_u64, span_masks, trailing_zeros, utf8_masks, window
 from jittok.align.unigram_normalizer import USER_DEFINED, UnigramRules, can_match
-from jittok.models.bpe.text_reader import BAD, decode
-from jittok.normalize.charsmap_table import CharsmapKeys, charsmap_keys
-from jittok.pretokenize.classes import UNICODE_SIZE, two_stage_of
-from jittok.safe_cuts.rules import characters
-from jittok.structures.sequences import Sequences, SequenceWindow, make_sequences, ones_begin, open_sequences
-from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
+from jittok.common.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
+from jittok.kernels.jit import U8, U16, U64, frozen, helper
+from jittok.kernels.memory import (
+    Window,
+    equal_mask,
+    get_u8,
+    get_u16,
+    get_u64,
+    span_masks,
+    trailing_zeros,
+    utf8_masks,
+    window,
+)
+from jittok.kernels.models.bpe.text_reader import BAD, decode
+from jittok.kernels.normalize.charsmap_table import CharsmapKeys, charsmap_keys
+from jittok.kernels.pretokenize.classes import UNICODE_SIZE, two_stage_of
+from jittok.kernels.safe_cuts.rules import characters
+from jittok.kernels.structures.sequences import Sequences, SequenceWindow, make_sequences, ones_begin, open_sequences
 from jittok.vocab import Vocab
 
 BLANK_BIT = 4

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, U16, frozen
-from jittok.models import rwkv
-from jittok.models.vocab_types import kind_of
-from jittok.pretokenize.definition import pre_type
-from jittok.unicode.characters import KMER_MARK, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
-from jittok.unicode.tables import BYTE_OF_CHARACTER
+from jittok.common.unicode.characters import KMER_MARK, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
+from jittok.common.unicode.tables import BYTE_OF_CHARACTER
+from jittok.kernels.jit import I32, U16, frozen
+from jittok.kernels.models import rwkv
+from jittok.kernels.models.vocab_types import kind_of
+from jittok.kernels.pretokenize.definition import pre_type
 from jittok.vocab import Vocab
 
 BYTE = 32
@@ -128,7 +128,7 @@ def _bpe(vocab: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
 def _alphabet_lengths(vocab: Vocab) -> NDArray[np.int64]:
     """int64[tokens]: the number of bytes that each byte-level text means; 0 for other texts, which no whole word
     becomes."""
-    from jittok.models.bpe.compile import decode_texts  # here, so that other types do not import BPE
+    from jittok.kernels.models.bpe.compile import decode_texts  # here, so that other types do not import BPE
 
     byte_of = np.full(0x200, -1, np.int32)
     byte_of[list(BYTE_OF_CHARACTER)] = list(BYTE_OF_CHARACTER.values())

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.pipeline.steps import Compose
+from jittok.common.pipeline.steps import Compose
+from jittok.common.unicode.libraries import Form, non_starters, normal_form, normal_form_of_row, ranges
 from jittok.reference.pipeline.normalize import alike, stretches
 from jittok.reference.pipeline.run import Runner
-from jittok.unicode.libraries import Form, non_starters, normal_form, normal_form_of_row, ranges
 
 LONG_ROW = 1 << 12
 """The least marks of a run that is sorted here. Windows contain shorter ones as a whole."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
-from jittok.inputs import Documents
-from jittok.normalize.nfc_fragments import Changed
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
+from jittok.kernels.normalize.nfc_fragments import Changed
 
 
 def spans_through_nfc(

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok._jit import helper
-from jittok._raw import Window, get_i32, get_u8, get_u32, put_i64, put_u8, window
 from jittok.align.inert_characters import InertWindow, is_hidden, is_inert
 from jittok.align.unigram_normalizer import BAD, BAD_TEXT, SAME, Normal, UnigramRules
-from jittok.models.bpe.text_reader import BAD as ILL
-from jittok.models.bpe.text_reader import decode
-from jittok.normalize.charsmap_steps import longest_known_key, user_path
-from jittok.normalize.xcda import base_of
-from jittok.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
-from jittok.structures.double_array import VALUE as VALUE_OF_NODE
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.kernels.jit import helper
+from jittok.kernels.memory import Window, get_i32, get_u8, get_u32, put_i64, put_u8, window
+from jittok.kernels.models.bpe.text_reader import BAD as ILL
+from jittok.kernels.models.bpe.text_reader import decode
+from jittok.kernels.normalize.charsmap_steps import longest_known_key, user_path
+from jittok.kernels.normalize.xcda import base_of
+from jittok.kernels.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT
+from jittok.kernels.structures.double_array import VALUE as VALUE_OF_NODE
 
 
 class StepWindow(NamedTuple):

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.unicode.tables import REPLACEMENT, utf8
 from jittok.errors import EncodingFailed
-from jittok.pretokenize.spaces_in_words import spaces_in_words
+from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words
 from jittok.reference import spm
 from jittok.reference.mapped_text import Mapped, Token, mapped
 from jittok.reference.steps import words
 from jittok.reference.tokenize import MODELS
-from jittok.unicode.tables import REPLACEMENT, utf8
 from jittok.vocab import Vocab
 
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok._jit import I32, I64, U8, OutI64, as_int64, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u8, put_i64, window
 from jittok.align.direct_spans import begins_with_mark, first_id
 from jittok.align.lengths import Lengths
-from jittok.fragments import TEXT_PREFIXED
-from jittok.models.bpe.text_reader import BAD, decode
-from jittok.normalize.case import LOWERED, CaseTable, kind_of, lower_case
-from jittok.normalize.case import SPACE as WHITE
-from jittok.pretokenize.splitters.plamo3 import BOUNDARY
-from jittok.structures.utf8 import encoded_length
-from jittok.unicode.characters import KMER, NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
-from jittok.unicode.tables import LAST_CODE_POINT, REPLACEMENT
+from jittok.common.unicode.characters import KMER, NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
+from jittok.common.unicode.tables import LAST_CODE_POINT, REPLACEMENT
+from jittok.kernels.fragments import TEXT_PREFIXED
+from jittok.kernels.jit import I32, I64, U8, OutI64, as_int64, helper, kernel
+from jittok.kernels.memory import Window, get_i32, get_i64, get_u8, put_i64, window
+from jittok.kernels.models.bpe.text_reader import BAD, decode
+from jittok.kernels.normalize.case import LOWERED, CaseTable, kind_of, lower_case
+from jittok.kernels.normalize.case import SPACE as WHITE
+from jittok.kernels.pretokenize.splitters.plamo3 import BOUNDARY
+from jittok.kernels.structures.utf8 import encoded_length
 
 BPE, WHITESPACE, DNA, SPM, PLAMO2, RWKV, PLAMO3 = range(7)
 """The kinds of rewriting."""

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.pipeline import steps
-from jittok.pipeline.models import MISSING, NO_TOKEN, Longest, Merges, Ranks
-from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
-from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
-from jittok.unicode.tables import BYTE_OF_CHARACTER
+from jittok.common.pipeline import steps
+from jittok.common.pipeline.models import MISSING, NO_TOKEN, Longest, Merges, Ranks
+from jittok.common.pipeline.pipeline import FIRST_TEXT, Pipeline
+from jittok.common.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
+from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 
 IDS_PER_STEP = 1 << 16
 """Ids that are compared with the document at a time."""

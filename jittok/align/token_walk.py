@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.align.windows import Joint, Window, WindowReader, goes_through
-from jittok.pipeline import Pipeline
-from jittok.pipeline.models import BYTE, NO_TOKEN, NORMAL, USER, Merges, Pieces, Unigram, WordPiece, Words
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import BYTE, NO_TOKEN, NORMAL, USER, Merges, Pieces, Unigram, WordPiece, Words
 from jittok.reference.pipeline.documents import read_text
 from jittok.reference.pipeline.normalize import Piece
 from jittok.reference.pipeline.run import Token, runner

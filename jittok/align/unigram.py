@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutF64, OutI32, OutI64, OutU8, as_int64, frozen, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u8, put_i64, put_u8, window
 from jittok.align.direct_spans import first_id
 from jittok.align.lengths import Lengths
 from jittok.align.unigram_normalizer import (
@@ -26,9 +24,11 @@ from jittok.align.unigram_normalizer import (
     normalize,
     trie_of,
 )
-from jittok.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK
-from jittok.structures.double_array import NO_NODE, NO_VALUE, ROOT, DoubleArray, child, score_at, value_at
-from jittok.structures.utf8 import lead_length
+from jittok.kernels.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK
+from jittok.kernels.jit import I32, I64, U8, OutF64, OutI32, OutI64, OutU8, as_int64, frozen, helper, kernel
+from jittok.kernels.memory import Window, get_i32, get_i64, get_u8, put_i64, put_u8, window
+from jittok.kernels.structures.double_array import NO_NODE, NO_VALUE, ROOT, DoubleArray, child, score_at, value_at
+from jittok.kernels.structures.utf8 import lead_length
 from jittok.vocab import Vocab
 
 UNKNOWN_PENALTY = 10.0

@@ -7,16 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, OutU8, as_int64, frozen, helper, kernel
-from jittok._raw import Window, get_u8, put_i64, put_u8, window
-from jittok.normalize.charsmap_table import TIED as TIED_BYTE
-from jittok.normalize.charsmap_table import byte_kinds, charsmap_keys
-from jittok.normalize.spaces import SpaceRules, space_rules
-from jittok.normalize.xcda import OUTSIDE, Charsmap, longest_key, read_charsmap
-from jittok.pipeline.steps import SqueezeLlama
-from jittok.structures.double_array import NO_NODE, ROOT, DoubleArray, build_double_array, child
-from jittok.structures.utf8 import well_formed
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.common.pipeline.steps import SqueezeLlama
+from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.kernels.jit import I64, U8, OutU8, as_int64, frozen, helper, kernel
+from jittok.kernels.memory import Window, get_u8, put_i64, put_u8, window
+from jittok.kernels.normalize.charsmap_table import TIED as TIED_BYTE
+from jittok.kernels.normalize.charsmap_table import byte_kinds, charsmap_keys
+from jittok.kernels.normalize.spaces import SpaceRules, space_rules
+from jittok.kernels.normalize.xcda import OUTSIDE, Charsmap, longest_key, read_charsmap
+from jittok.kernels.structures.double_array import NO_NODE, ROOT, DoubleArray, build_double_array, child
+from jittok.kernels.structures.utf8 import well_formed
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import step_of
 

@@ -12,19 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutI64, OutU8, helper, kernel
-from jittok._raw import (
-    Window,
-    equal_mask,
-    get_i32,
-    get_i64,
-    get_u8,
-    get_u16,
-    put_i64,
-    span_masks,
-    trailing_zeros,
-    window,
-)
 from jittok.align.direct_spans import first_id
 from jittok.align.inert_characters import (
     BEGINS,
@@ -42,8 +29,21 @@ from jittok.align.inert_characters import (
 from jittok.align.lengths import Lengths
 from jittok.align.normalizer_steps import NormalizerCursor, StepWindow, is_character, normalize_more, open_steps
 from jittok.align.unigram_normalizer import Normal, UnigramRules
-from jittok.structures.utf8 import lead_length
-from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
+from jittok.common.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES
+from jittok.kernels.jit import I32, I64, U8, OutI64, OutU8, helper, kernel
+from jittok.kernels.memory import (
+    Window,
+    equal_mask,
+    get_i32,
+    get_i64,
+    get_u8,
+    get_u16,
+    put_i64,
+    span_masks,
+    trailing_zeros,
+    window,
+)
+from jittok.kernels.structures.utf8 import lead_length
 
 CHUNK_BYTES = 4096
 """Bytes that are tested for being inert before their tokens are walked."""

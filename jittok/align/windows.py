@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import NO_TOKEN, Merges, Pieces, Unigram, WordPiece, Words
 from jittok.errors import EncodingFailed
-from jittok.pipeline import Pipeline
-from jittok.pipeline.models import NO_TOKEN, Merges, Pieces, Unigram, WordPiece, Words
 from jittok.reference.pipeline.documents import aligned
 
 FIRST_WINDOW_BYTES = 1 << 13

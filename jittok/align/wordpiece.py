@@ -12,8 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, U16, OutI32, OutI64, as_int64, frozen, helper, kernel
-from jittok._raw import (
+from jittok.align.direct_spans import first_id
+from jittok.align.lengths import Lengths, find_key
+from jittok.common.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES, SPACE_MARK_CODE
+from jittok.common.unicode.tables import LAST_CODE_POINT
+from jittok.kernels.jit import I32, I64, U8, U16, OutI32, OutI64, as_int64, frozen, helper, kernel
+from jittok.kernels.memory import (
     Window,
     bit_places,
     class_masks,
@@ -26,13 +30,9 @@ from jittok._raw import (
     utf8_masks,
     window,
 )
-from jittok.align.direct_spans import first_id
-from jittok.align.lengths import Lengths, find_key
-from jittok.models.bpe.text_reader import BAD, decode
-from jittok.models.wpm import normal_table
-from jittok.pretokenize.classes import PAGES, UNICODE_SIZE, shared_rows
-from jittok.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES, SPACE_MARK_CODE
-from jittok.unicode.tables import LAST_CODE_POINT
+from jittok.kernels.models.bpe.text_reader import BAD, decode
+from jittok.kernels.models.wpm import normal_table
+from jittok.kernels.pretokenize.classes import PAGES, UNICODE_SIZE, shared_rows
 from jittok.vocab import Vocab
 
 LETTER, BLANK, DROPPED, ALONE = 0, 1, 2, 3

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """List, clear or warm."""
-    from jittok._jit.store import cache_dir
+    from jittok.kernels.jit.store import cache_dir
 
     if options.vocab and options.action != "warm":
         raise ValueError(f"{options.action}: found --vocab, which only warm takes")
@@ -54,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from jittok._jit.store import cache_dir
-    from jittok.vocab_cache import entries
+    from jittok.kernels.jit.store import cache_dir
+    from jittok.kernels.vocab_cache import entries
 
     found = entries()
     if options.json:
@@ -71,7 +71,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _in_use() -> str:
     """Where the machine code of the kernels comes from."""
-    from jittok._jit import CHECKED, JIT, shipped
+    from jittok.kernels.jit import CHECKED, JIT, shipped
 
     if not JIT or CHECKED:
         return "compiled here, with bounds checks" if JIT else "none, plain Python instead (NUMBA_DISABLE_JIT)"
@@ -86,7 +86,7 @@ def _in_use() -> str:
 
 
 def _clear(options: argparse.Namespace) -> int:
-    from jittok.vocab_cache import clear
+    from jittok.kernels.vocab_cache import clear
 
     count, size = clear()
     write(json.dumps({"files": count, "bytes": size}) + "\n" if options.json else f"{count} files, {size} bytes\n")
@@ -96,8 +96,8 @@ def _clear(options: argparse.Namespace) -> int:
 def _warm(options: argparse.Namespace) -> int:
     """Encode, count and decode a little with each vocabulary, which compiles what is not cached yet."""
     import jittok
-    from jittok._jit import levels, need_compiler
     from jittok.cli.common import open_named
+    from jittok.kernels.jit import levels, need_compiler
     from jittok.vocab.types import rules_of
 
     if options.level and options.level != levels.ASKED:
@@ -125,7 +125,7 @@ def _warm(options: argparse.Namespace) -> int:
 
 def _warm_for(options: argparse.Namespace) -> int:
     """The same in a process that compiles for a level: Numba fixes its target processor when it is imported."""
-    from jittok._jit import levels
+    from jittok.kernels.jit import levels
 
     command = [sys.executable, "-m", "jittok", "cache", "warm", "--level", options.level]
     for name in options.vocab:

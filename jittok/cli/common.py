@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.display.terminal import harmless, one_name
+from jittok.common.display.terminal import harmless, one_name
+from jittok.common.writers.atomic_files import is_standard_output, is_stream, naming
 from jittok.errors import check_local
-from jittok.writers.atomic_files import is_standard_output, is_stream, naming
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

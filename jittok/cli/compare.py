@@ -21,8 +21,8 @@ from jittok.cli.common import (
     write_report,
 )
 from jittok.cli.texts import ProgressOf, find
-from jittok.display.terminal import harmless_json
-from jittok.writers.atomic_files import atomic_file
+from jittok.common.display.terminal import harmless_json
+from jittok.common.writers.atomic_files import atomic_file
 
 HELP = "Compare two tokenizers: their tokens on documents, or their parts."
 EXAMPLES = """# documents that are tokenized differently, and why

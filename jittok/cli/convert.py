@@ -19,7 +19,7 @@ from jittok.cli.common import (
     write_report,
 )
 from jittok.cli.texts import find
-from jittok.display.terminal import harmless_json
+from jittok.common.display.terminal import harmless_json
 
 HELP = "Convert a tokenizer to another file format, checked by encoding with both."
 EXAMPLES = """# a model's own tokenizer as a GGUF file for llama.cpp

@@ -23,8 +23,8 @@ from jittok.cli.common import (
     tell_slow,
     write,
 )
+from jittok.common.display.terminal import one_name
 from jittok.corpus.formats import FORMATS
-from jittok.display.terminal import one_name
 
 if TYPE_CHECKING:
     from jittok.corpus.options import Options

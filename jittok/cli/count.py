@@ -9,7 +9,7 @@ import numpy as np
 
 from jittok.cli.common import add_vocab, group, open_vocab, tell_slow, write
 from jittok.cli.texts import InputTexts, ProgressOf, add_texts
-from jittok.display.terminal import one_name
+from jittok.common.display.terminal import one_name
 
 HELP = "Count the tokens of texts."
 EXAMPLES = """# a text

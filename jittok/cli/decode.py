@@ -81,7 +81,7 @@ def _given(words: list[str]) -> Iterator[tuple[str, Any]]:
 def _rows_of(name: str) -> Iterator[tuple[str, Any]]:
     """The position of each row, for errors, and its ids."""
     if name != STDIN and Path(name).is_dir():
-        from jittok.rows import TokenArray
+        from jittok.common.rows import TokenArray
 
         yield from ((f"{name}, row {k}", row) for k, row in enumerate(TokenArray.load(name)))
         return

@@ -6,7 +6,7 @@ single pre-tokenizer are in its record.
 
 from __future__ import annotations
 
-from jittok.pretokenize.records import notes as notes_of
+from jittok.kernels.pretokenize.records import notes as notes_of
 from jittok.vocab import Vocab
 
 USER_DEFINED = 16

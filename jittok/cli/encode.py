@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_overwrite, add_vocab, check_outputs, group, open_vocab, tell_slow, write
 from jittok.cli.texts import InputTexts, ProgressOf, add_texts
-from jittok.display.terminal import harmless
+from jittok.common.display.terminal import harmless
 
 if TYPE_CHECKING:
     from jittok.corpus.stream import Read

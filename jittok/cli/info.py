@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jittok.cli.common import add_vocab, open_vocab, write
 from jittok.cli.differences import known_differences
 from jittok.cli.info_file import show, show_cleaning, show_steps, steps_of
-from jittok.display.terminal import print_notes, print_table, visible
+from jittok.common.display.terminal import print_notes, print_table, visible
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_names, bundled_source
 from jittok.vocab.release_diff import release_differences

@@ -11,11 +11,11 @@ import numpy as np
 
 from jittok.cli.common import write
 from jittok.cli.step_descriptions import in_words
-from jittok.display.terminal import print_notes, print_table
-from jittok.pipeline import Pipeline
-from jittok.pipeline.pipeline import FIRST_TEXT
-from jittok.pipeline.steps import Cut
-from jittok.pretokenize.stage_chain import chain_of
+from jittok.common.display.terminal import print_notes, print_table
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.pipeline import FIRST_TEXT
+from jittok.common.pipeline.steps import Cut
+from jittok.kernels.pretokenize.stage_chain import chain_of
 from jittok.tokenizer.other_files import KERNELS
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from jittok.cli.common import note
-from jittok.display.terminal import harmless
-from jittok.hints import nearest
+from jittok.common.display.terminal import harmless
+from jittok.common.hints import nearest
 
 LONGEST = 3000
 """Maximum number of printed characters of an error."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jittok.pipeline.models import BPE, CHAR, MISSING, NO_TOKEN, UNIGRAM, WORD
-from jittok.pipeline.steps import (
+from jittok.common.pipeline.models import BPE, CHAR, MISSING, NO_TOKEN, UNIGRAM, WORD
+from jittok.common.pipeline.steps import (
     ALWAYS,
     BYTE_ALPHABET,
     CONTIGUOUS,

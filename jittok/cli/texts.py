@@ -25,11 +25,11 @@ from jittok.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from jittok.common.rows import TokenArray
     from jittok.corpus.options import Options
     from jittok.corpus.progress import Progress
     from jittok.corpus.sources import Source
     from jittok.corpus.stream import Read
-    from jittok.rows import TokenArray
     from jittok.tokenizer import Tokenizer
 
 
@@ -139,7 +139,7 @@ class InputTexts:
             return
         import numpy as np
 
-        from jittok.inputs import documents
+        from jittok.kernels.inputs import documents
 
         (docs,) = documents([self.prompt])
         yield Read(docs, np.zeros(1, np.int64), np.ones(1, np.int64), len(self.prompt))

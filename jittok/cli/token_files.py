@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.rows import TokenArray
+from jittok.common.rows.npy_files import FILES, beside, check_free, put_in_place
+from jittok.common.writers.atomic_files import naming
 from jittok.errors import check_local
-from jittok.rows import TokenArray
-from jittok.rows.npy_files import FILES, beside, check_free, put_in_place
-from jittok.writers.atomic_files import naming
 
 HEADER_BYTES = 128
 """Room for any length: it is only known at the end."""

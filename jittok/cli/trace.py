@@ -8,7 +8,7 @@ import sys
 
 from jittok.cli.common import STDIN, add_errors, add_reading, add_special, add_vocab, group, open_vocab, positive, write
 from jittok.cli.texts import find, refuse_kinds
-from jittok.display.terminal import harmless_json
+from jittok.common.display.terminal import harmless_json
 
 HELP = "Show every stage of tokenizing one text: fragments, words, merges, lattice, tokens."
 EXAMPLES = """# every stage of a text

@@ -24,7 +24,7 @@ from jittok.cli.common import (
 )
 from jittok.cli.train_options import check_options
 from jittok.cli.train_words import check_held_out, counted_words, held_out, inputs_of
-from jittok.display.terminal import harmless_json
+from jittok.common.display.terminal import harmless_json
 
 if TYPE_CHECKING:
     from jittok.train.bpe import Trained

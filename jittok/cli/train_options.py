@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from jittok.writers.atomic_files import is_stream
+from jittok.common.writers.atomic_files import is_stream
 
 if TYPE_CHECKING:
     from jittok.train.counting.count import How

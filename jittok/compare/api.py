@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, overload
 
 from jittok.compare.result import Comparison, of_tally
 from jittok.compare.tally import PartingTally
-from jittok.inputs import Errors, check_errors, documents
+from jittok.kernels.inputs import Errors, check_errors, documents
 from jittok.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from jittok.compare.machines import Machines
-    from jittok.inputs import Texts
+    from jittok.kernels.inputs import Texts
 
 Named = Tokenizer | str | os.PathLike[str]
 
@@ -82,7 +82,7 @@ def tally_of(
 
 
 def _loaded(path: str | os.PathLike[str]) -> Tokenizer:
-    from jittok.loading import load
+    from jittok.tokenizer.loading import load
 
     return load(path)
 

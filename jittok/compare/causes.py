@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import frozen
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import Pieces
+from jittok.common.pipeline.steps import SpellBytes
+from jittok.common.unicode.characters import SPACE_MARK
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.compare.spelling import UNKNOWN, cut_out
 from jittok.compare.tally import Group, PartingTally
 from jittok.compare.token_offsets import spans_of
 from jittok.errors import JittokError
-from jittok.inputs import Documents
-from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Pieces
-from jittok.pipeline.steps import SpellBytes
-from jittok.pretokenize.definition import pre_type, split
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
+from jittok.kernels.pretokenize.definition import pre_type, split
 from jittok.reference.special import partition
-from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.tables import CHARACTER_OF_BYTE
 from jittok.vocab import Vocab
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI64, frozen, helper, kernel
-from jittok._raw import Window, add, get_i32, get_i64, get_u8, multiply, put_i64, window
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import I32, I64, U8, OutI64, frozen, helper, kernel
+from jittok.kernels.memory import Window, add, get_i32, get_i64, get_u8, multiply, put_i64, window
 
 DOCUMENT, START, STOP, FIRST_A, LAST_A, FIRST_B, LAST_B, KEY = range(8)
 """Columns of a parting: its text in the document, its tokens in both (from first up to last), a hash of all."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jittok.common.display.terminal import visible
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import Merges, Pieces, Ranks, Unigram, WordPiece
+from jittok.common.pipeline.pipeline import FIRST_TEXT, canonical
+from jittok.common.pipeline.steps import Cut
 from jittok.compare.product import Verdict, compare_splitters, stages_of
 from jittok.compare.spelling import SpelledTokens, cut_out
-from jittok.display.terminal import visible
-from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Merges, Pieces, Ranks, Unigram, WordPiece
-from jittok.pipeline.pipeline import FIRST_TEXT, canonical
-from jittok.pipeline.steps import Cut
 from jittok.reference.tokenize import around
 from jittok.vocab import NO_TOKEN, Vocab
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jittok._jit import frozen
+from jittok.common.display.terminal import harmless, one_name, table
+from jittok.common.pipeline import Pipeline
 from jittok.compare import page
 from jittok.compare.cells import differing
 from jittok.compare.components import DIFFERS, SAME, Part, compare_parts, plain_bytes, plainly_cut
 from jittok.compare.product import REPRESENTATIVES, Verdict
 from jittok.compare.result import shown
 from jittok.compare.spelling import SpelledTokens, shared_numbers, spelled
-from jittok.display.terminal import harmless, one_name, table
-from jittok.pipeline import Pipeline
+from jittok.kernels.jit import frozen
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

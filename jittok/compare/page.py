@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from jittok.display.tables import Markup, table
+from jittok.common.display.tables import Markup, table
 
 STYLE = """
 :root { color-scheme: light dark; }

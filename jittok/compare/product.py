@@ -1,11 +1,11 @@
 """The product of two splitters as one state machine: whether they cut every text alike, or the shortest texts that they
 cut differently.
 
-A pattern's cutter (`jittok.pretokenize.cutter`) reads a text once and outputs, at each offset or later, whether a piece
-begins there. The product runs two of them over the classes of characters that either distinguishes. At most three
-offsets are undecided: before the character read last, and the noted offset of each cutter. Which of the two has cut
-there is part of the state, so there are finitely many states. An offset that leaves the state with a cut by only one of
-the two is a difference. The search is breadth first, so the first texts found are the shortest.
+A pattern's cutter (`jittok.kernels.pretokenize.cutter`) reads a text once and outputs, at each offset or later,
+whether a piece begins there. The product runs two of them over the classes of characters that either distinguishes.
+At most three offsets are undecided: before the character read last, and the noted offset of each cutter. Which of the
+two has cut there is part of the state, so there are finitely many states. An offset that leaves the state with a cut
+by only one of the two is a difference. The search is breadth first, so the first texts found are the shortest.
 
 Lists of patterns are compared one by one, each on any cuts of the patterns before. If all pairs are alike, the
 splitters are. A difference between two patterns counts only if the whole splitters show it.
@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.pipeline import Pipeline
-from jittok.pretokenize.classes import UNICODE_SIZE
-from jittok.pretokenize.cutter import ASK, BEGIN, HERE, NOTED, PREVIOUS, REMEMBER, Builder, MatchRun
-from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.file_splitters import automata_of
-from jittok.pretokenize.lookaround_dfa import Machine
-from jittok.pretokenize.splitter_tables import Stage, stages_of_patterns
+from jittok.common.pipeline import Pipeline
+from jittok.kernels.pretokenize.classes import UNICODE_SIZE
+from jittok.kernels.pretokenize.cutter import ASK, BEGIN, HERE, NOTED, PREVIOUS, REMEMBER, Builder, MatchRun
+from jittok.kernels.pretokenize.definition import pre_type
+from jittok.kernels.pretokenize.file_splitters import automata_of
+from jittok.kernels.pretokenize.lookaround_dfa import Machine
+from jittok.kernels.pretokenize.splitter_tables import Stage, stages_of_patterns
 from jittok.vocab import Vocab
 
 MOST_STATES = 60_000

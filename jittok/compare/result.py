@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jittok.common.display.terminal import harmless, one_name, visible
 from jittok.compare import page
 from jittok.compare.spelling import UNKNOWN
-from jittok.display.terminal import harmless, one_name, visible
 
 SHOWN = 10
 WIDEST = 160
@@ -182,7 +182,7 @@ def shown(text: bytes) -> str:
 
 
 def _side(tok: Any, tokens: int, size: int) -> Side:
-    from jittok.pipeline import Pipeline
+    from jittok.common.pipeline import Pipeline
 
     vocab = tok.vocab
     answers = vocab.library if isinstance(vocab, Pipeline) else f"llama.cpp {tok.llama_cpp}"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.pipeline import Pipeline
-from jittok.pipeline.models import WordPiece
-from jittok.pipeline.steps import JoinBytes
-from jittok.unicode.characters import SPACE_MARK_BYTES
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import WordPiece
+from jittok.common.pipeline.steps import JoinBytes
+from jittok.common.unicode.characters import SPACE_MARK_BYTES
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.vocab import NO_TOKEN, Vocab
 
 if TYPE_CHECKING:

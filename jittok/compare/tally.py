@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
 from jittok.compare.cells import DOCUMENT, FIRST_A, FIRST_B, KEY, LAST_A, LAST_B, START, STOP, Side, differing, partings
 from jittok.compare.scripts import script_of
 from jittok.compare.spelling import SpelledTokens, shared_numbers, spelled
 from jittok.compare.token_offsets import placed, with_rest
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

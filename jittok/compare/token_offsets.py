@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
+from jittok.common.pipeline import Pipeline
 from jittok.compare.spelling import SpelledTokens
-from jittok.inputs import Documents
-from jittok.pipeline import Pipeline
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

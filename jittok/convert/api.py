@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jittok.common.writers.atomic_files import atomic_file, is_stream
 from jittok.convert.forms import ByteBpeForm, TokenizerForm, form_of
 from jittok.convert.hard_texts import TEXTS
 from jittok.convert.targets import ggufs, write_json, write_model, write_ranks
 from jittok.errors import InWords, UnsupportedVocab
-from jittok.inputs import documents
-from jittok.loading import load
+from jittok.kernels.inputs import documents
 from jittok.tokenizer import Tokenizer
-from jittok.writers.atomic_files import atomic_file, is_stream
+from jittok.tokenizer.loading import load
 
 if TYPE_CHECKING:
-    from jittok.inputs import Texts
+    from jittok.kernels.inputs import Texts
 
 KINDS = {".gguf": "gguf", ".json": "tokenizer.json", ".tiktoken": "tiktoken", ".model": "model"}
 """Ends of names -> what is written."""

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jittok._jit import frozen
-from jittok.models.bpe.files import pairs_of_ranks
-from jittok.pipeline import Pipeline
-from jittok.pipeline.known_patterns import greedy
-from jittok.pipeline.models import BPE, NO_TOKEN, UNIGRAM, Longest, Merges, Pieces, Ranks, WordPiece
-from jittok.pipeline.pipeline import FIRST_TEXT
-from jittok.pipeline.steps import (
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.known_patterns import greedy
+from jittok.common.pipeline.models import BPE, NO_TOKEN, UNIGRAM, Longest, Merges, Pieces, Ranks, WordPiece
+from jittok.common.pipeline.pipeline import FIRST_TEXT
+from jittok.common.pipeline.steps import (
     ALWAYS,
     FIRST,
     REMOVED,
@@ -26,13 +24,15 @@ from jittok.pipeline.steps import (
     SpellBytes,
     Squeeze,
 )
+from jittok.common.unicode.characters import SPACE_MARK as SPACE
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.writers import hf_file
+from jittok.common.writers.gguf_file import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from jittok.kernels.jit import frozen
+from jittok.kernels.models.bpe.files import pairs_of_ranks
+from jittok.kernels.structures.bytes_table import build_bytes_table
 from jittok.reference.tokenize import around
-from jittok.structures.bytes_table import build_bytes_table
-from jittok.unicode.characters import SPACE_MARK as SPACE
-from jittok.unicode.tables import CHARACTER_OF_BYTE
 from jittok.vocab import Vocab
-from jittok.writers import hf_file
-from jittok.writers.gguf_file import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any
 
+from jittok.common.pipeline.models import BPE, UNIGRAM
+from jittok.common.pipeline.pipeline import Pipeline
+from jittok.common.pipeline.steps import Splitter
+from jittok.common.unicode import tables
+from jittok.common.unicode.characters import SPACE_MARK as SPACE
+from jittok.common.unicode.tables import BYTE_OF_CHARACTER
+from jittok.common.writers import gguf_file, hf_file, ranks_file, sentencepiece_file
+from jittok.common.writers.gguf_file import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GgufVocab
 from jittok.compare.product import compare_splitters
 from jittok.convert.forms import ByteBpeForm, LiteralForm, ScoredForm, TokenizerForm, WordPieceForm
 from jittok.errors import InWords, UnsupportedVocab
-from jittok.pipeline.models import BPE, UNIGRAM
-from jittok.pipeline.pipeline import Pipeline
-from jittok.pipeline.steps import Splitter
-from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.file_splitters import automata_of
-from jittok.pretokenize.splitter_tables import LONG_S, Stage, stages_of_patterns
+from jittok.kernels.pretokenize.definition import pre_type
+from jittok.kernels.pretokenize.file_splitters import automata_of
+from jittok.kernels.pretokenize.splitter_tables import LONG_S, Stage, stages_of_patterns
 from jittok.train.export import split_patterns
-from jittok.unicode import tables
-from jittok.unicode.characters import SPACE_MARK as SPACE
-from jittok.unicode.tables import BYTE_OF_CHARACTER
 from jittok.vocab.keys import pre_names
-from jittok.writers import gguf_file, hf_file, ranks_file, sentencepiece_file
-from jittok.writers.gguf_file import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GgufVocab
 
 Path = str | os.PathLike[str]
 _ROLES = ("bos", "eos", "unk", "sep", "pad", "mask")

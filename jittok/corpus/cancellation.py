@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 
-from jittok._jit.pool import Pool
+from jittok.kernels.jit.pool import Pool
 
 
 class Cancellation(threading.Event):

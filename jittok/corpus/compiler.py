@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jittok.common.writers.atomic_files import naming
 from jittok.corpus.engines import ENGINES, engine_of
 from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Facts, Format
@@ -29,7 +30,6 @@ from jittok.corpus.run import LOCK, CorpusRun, Summary, refuse_strange
 from jittok.corpus.sources import Source, check_looks, check_options, find_sources
 from jittok.corpus.state import make_plan
 from jittok.errors import CorpusError, InWords, check_local, missing
-from jittok.writers.atomic_files import naming
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

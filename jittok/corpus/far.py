@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
+from jittok.common.writers.atomic_files import naming
 from jittok.errors import CorpusError, InWords, JittokError, missing
-from jittok.writers.atomic_files import naming
 
 LOCAL = ("file://", "local://")
 """Schemes of local files."""

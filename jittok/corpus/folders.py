@@ -13,8 +13,8 @@ import os
 import stat
 from pathlib import Path
 
-from jittok._jit.trust import doubt
 from jittok.errors import CorpusError, InWords
+from jittok.kernels.jit.trust import doubt
 
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and Path("/proc/self/fd").is_dir()
 """Whether paths can be resolved relative to a descriptor. Elsewhere links are checked by name, just before."""

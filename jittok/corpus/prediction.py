@@ -28,7 +28,7 @@ from jittok.corpus.reader import RangeTexts
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.state import State
 from jittok.errors import CorpusError, InWords
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
 from jittok.tokenizer.other_files import KERNELS
 
 EXACT_BYTES = 4 << 20

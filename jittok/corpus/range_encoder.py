@@ -17,7 +17,7 @@ from jittok.corpus.ranges import Key, RawRange
 from jittok.corpus.reader import Bad, RangeTexts, read_texts, select
 from jittok.corpus.sources import Source
 from jittok.errors import CorpusError, EncodingFailed, InWords
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

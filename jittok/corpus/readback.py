@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.rows import TokenArray
+from jittok.common.rows.checks import proven
+from jittok.common.rows.ids import Ids
 from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
 from jittok.corpus.manifest import Manifest, read_manifest
 from jittok.corpus.resume import with_recorded_release
 from jittok.corpus.state import named
 from jittok.errors import CorpusError, InWords
-from jittok.rows import TokenArray
-from jittok.rows.checks import proven
-from jittok.rows.ids import Ids
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

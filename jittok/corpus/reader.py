@@ -24,7 +24,7 @@ from jittok.corpus.long_lines import LONG, Loads, text_of
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import RawRange
 from jittok.corpus.sniff import is_wide
-from jittok.inputs import Documents, documents
+from jittok.kernels.inputs import Documents, documents
 
 BOM = codecs.BOM_UTF8
 CHECKED_AT_ONCE = 1 << 20

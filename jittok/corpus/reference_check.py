@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.pipeline import Pipeline
 from jittok.corpus.cancellation import NEVER_CANCELLED, Cancellation
 from jittok.corpus.options import Options
 from jittok.corpus.range_encoder import Encoded, RangeEncoder
@@ -20,7 +21,6 @@ from jittok.corpus.ranges import Key, RawRange
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

@@ -55,7 +55,7 @@ def input_path(path: str, manifest: Mapping[str, Any], folder: Path) -> str:
 
 def tokenizer_of(vocab: Mapping[str, Any], folder: Path) -> Tokenizer:
     """The tokenizer that a manifest names. CorpusError if its file is missing or has changed."""
-    from jittok.loading import bundled, load
+    from jittok.tokenizer.loading import bundled, load
     from jittok.vocab.bundled import bundled_names
 
     name, file, pre = vocab.get("name"), vocab.get(VOCAB_FILE), vocab.get("asked_pre")

@@ -13,7 +13,7 @@ from jittok.corpus.manifest import NAME as MANIFEST
 from jittok.corpus.manifest import WORK
 from jittok.corpus.options import CUTS, FIRST_CUTS
 from jittok.errors import CorpusError, InWords
-from jittok.loading import of_release
+from jittok.tokenizer.loading import of_release
 from jittok.vocab.releases import RELEASES
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jittok.common.writers.atomic_files import naming
 from jittok.corpus import disk, shards
 from jittok.corpus.damage import is_damage
 from jittok.corpus.engines import Engine
@@ -28,7 +29,6 @@ from jittok.corpus.reader import Bad
 from jittok.corpus.sources import STDIN, Source
 from jittok.corpus.state import State, changed, check_inputs, differences, different, replay
 from jittok.errors import CorpusError, InWords
-from jittok.writers.atomic_files import naming
 
 LOCK = ".jittok.lock"
 REMEDY = "bring back a copy, or remove the folder and run the same command again, which writes the same bytes"

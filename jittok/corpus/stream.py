@@ -15,7 +15,7 @@ from jittok.corpus.ranges import cut_lines, opened, read_unit, units
 from jittok.corpus.reader import read_texts
 from jittok.corpus.sources import Source
 from jittok.errors import CorpusError, InWords
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
 
 LINES_BYTES = 1 << 16
 """Bytes of lines that are read at once."""

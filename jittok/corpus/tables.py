@@ -20,7 +20,7 @@ from jittok.corpus.options import Options
 from jittok.corpus.parquet_pages import check_pages
 from jittok.corpus.sources import Source
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
-from jittok.inputs import arrow
+from jittok.kernels.inputs import arrow
 
 BATCH_BYTES = 4 << 20
 """Text read from row groups at once, by the average of their rows."""

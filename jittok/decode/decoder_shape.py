@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok.pipeline import steps
+from jittok.common.pipeline import steps
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline.decode import decoder, is_byte
 

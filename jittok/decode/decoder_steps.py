@@ -10,7 +10,7 @@ import codecs
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from jittok.pipeline import steps
+from jittok.common.pipeline import steps
 from jittok.reference.pipeline.decode import (
     JoinedRuns,
     decoder,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.growth import needs_measuring
+from jittok.common.pipeline.pipeline import FIRST_TEXT
+from jittok.common.pipeline.steps import JoinRaw, JoinRawBetweenSpecial
 from jittok.decode.decoder_steps import DecoderStep, TextPart, finished, stream_step, through
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
-from jittok.pipeline import Pipeline
-from jittok.pipeline.growth import needs_measuring
-from jittok.pipeline.pipeline import FIRST_TEXT
-from jittok.pipeline.steps import JoinRaw, JoinRawBetweenSpecial
 from jittok.reference.pipeline import runner
 from jittok.reference.pipeline.decode import PiecesText
 

@@ -17,22 +17,22 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
+from jittok.common.pipeline import steps
+from jittok.common.pipeline.growth import needs_measuring
+from jittok.common.pipeline.models import BYTE, CONTROL, UNKNOWN
+from jittok.common.pipeline.models import Pieces as SentencePieces
+from jittok.common.pipeline.pipeline import Pipeline
+from jittok.common.pipeline.steps import JoinPieces
+from jittok.common.unicode.characters import SPACE_MARK
 from jittok.decode.decoder_shape import BAD, BY_POSITION, DecoderShape, decoder_shape, may_begin_a_byte
 from jittok.decode.decoder_steps import TextPart, finished, stream_step, through
 from jittok.decode.pieces import LENGTH, pieces_of
 from jittok.decode.rows import DecodeFrame, Decoder
-from jittok.fragments import TEXT
-from jittok.pipeline import steps
-from jittok.pipeline.growth import needs_measuring
-from jittok.pipeline.models import BYTE, CONTROL, UNKNOWN
-from jittok.pipeline.models import Pieces as SentencePieces
-from jittok.pipeline.pipeline import Pipeline
-from jittok.pipeline.steps import JoinPieces
+from jittok.kernels.fragments import TEXT
+from jittok.kernels.jit import frozen
+from jittok.kernels.structures.utf8_check import VALID, first_malformed
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline.decode import BYTES, PiecesText, decoder, is_byte, unmarked
-from jittok.structures.utf8_check import VALID, first_malformed
-from jittok.unicode.characters import SPACE_MARK
 
 PLAIN, EMPTY, OF_BYTES, UNSEEN = 0, 1, 2, 3
 """Kinds of tokens: one that prints nothing, but is between bytes; a byte; one that the decoder never sees."""

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel
-from jittok._raw import get_i32, get_u8, put_u8, window
-from jittok.models.vocab_types import AS_IS, SPACED, kind_of
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
-from jittok.unicode.tables import code_points
+from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
+from jittok.common.unicode.tables import code_points
+from jittok.kernels.jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel
+from jittok.kernels.memory import get_i32, get_u8, put_u8, window
+from jittok.kernels.models.vocab_types import AS_IS, SPACED, kind_of
 from jittok.vocab import Vocab
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32

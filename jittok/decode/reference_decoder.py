@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.decode.file_stream import FileStream
-from jittok.decode.stream import StreamDecoder
-from jittok.errors import EncodingFailed, InvalidToken
-from jittok.locks import once
-from jittok.pipeline.pipeline import FIRST_TEXT, SPECIAL, Pipeline
-from jittok.pipeline.steps import (
+from jittok.common.locks import once
+from jittok.common.pipeline.pipeline import FIRST_TEXT, SPECIAL, Pipeline
+from jittok.common.pipeline.steps import (
     Ctc,
     Decoder,
     JoinBytes,
@@ -25,9 +22,12 @@ from jittok.pipeline.steps import (
     ReplaceEach,
     Spaced,
 )
+from jittok.common.rows import TokenArray
+from jittok.common.rows.checks import is_held, own
+from jittok.decode.file_stream import FileStream
+from jittok.decode.stream import StreamDecoder
+from jittok.errors import EncodingFailed, InvalidToken
 from jittok.reference.pipeline import runner
-from jittok.rows import TokenArray
-from jittok.rows.checks import is_held, own
 
 if TYPE_CHECKING:
     from jittok.decode.piece_decoder import PieceDecoder

@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, OutI64, OutU8, frozen, helper, kernel
-from jittok._raw import (
+from jittok.common.unicode.characters import SPACE_BYTE
+from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT_PIECE, PieceTable, moves
+from jittok.errors import InvalidToken, MalformedArray
+from jittok.kernels.jit import I32, I64, OutI64, OutU8, frozen, helper, kernel
+from jittok.kernels.memory import (
     Window,
     equal_mask,
     get_i32,
@@ -21,9 +24,6 @@ from jittok._raw import (
     trailing_zeros,
     window,
 )
-from jittok.decode.pieces import ENDS_SPACE, HIDDEN, HOLDS_MOVER, LENGTH, QUOTE, SHORT_PIECE, PieceTable, moves
-from jittok.errors import InvalidToken, MalformedArray
-from jittok.unicode.characters import SPACE_BYTE
 from jittok.vocab import NO_TOKEN, Vocab
 
 OUT_OF_CAPACITY, BAD_ID, BAD_ROW = -1, -2, -3

@@ -6,8 +6,8 @@ import codecs
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from jittok._jit import I32, interruptible_if_long
 from jittok.decode.stream import certain, cleaned
+from jittok.kernels.jit import I32, interruptible_if_long
 from jittok.vocab import NO_TOKEN
 
 if TYPE_CHECKING:

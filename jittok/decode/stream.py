@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from jittok.common.unicode.characters import SPACE_BYTE
 from jittok.decode.rows import CLEANED_NEAR, DecodeFrame, clean_spaces
-from jittok.unicode.characters import SPACE_BYTE
 
 SPACES = b"   "
 SHORT = 1 << 12

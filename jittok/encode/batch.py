@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import interruptible_if_long
+from jittok.common.rows.token_array import TokenArray, joined
 from jittok.encode import chunked_alignment as few
 from jittok.encode.buffer_pool import BufferPool
 from jittok.encode.copies import copied, own
@@ -27,13 +27,13 @@ from jittok.encode.options import EncodeOptions
 from jittok.encode.stretches import DOCUMENT_WEIGHT, STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
 from jittok.encode.workspace import BYTES_PER_COPY, Workspace
 from jittok.errors import JittokError
-from jittok.inputs import Documents, reads_wide
-from jittok.rows.token_array import TokenArray, joined
+from jittok.kernels.inputs import Documents, reads_wide
+from jittok.kernels.jit import interruptible_if_long
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from jittok._jit.pool import Pool
+    from jittok.kernels.jit.pool import Pool
 
 UNKNOWN_TIMES = 4
 """The guess of an iterator's size, as a multiple of its first block. Capacity that is not used costs nothing."""
@@ -413,6 +413,6 @@ def _times(texts: Any, docs: Documents) -> float:
 
 
 def _threads(count: int) -> Pool:
-    from jittok._jit.pool import Pool
+    from jittok.kernels.jit.pool import Pool
 
     return Pool(count)

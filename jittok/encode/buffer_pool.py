@@ -21,8 +21,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.pretoken_cache.default_size import default_cache_bytes
-from jittok.structures.pages import HUGE, mapping
+from jittok.kernels.pretoken_cache.default_size import default_cache_bytes
+from jittok.kernels.structures.pages import HUGE, mapping
 
 LEAST_IDS = 1 << 20
 """Fewer ids come from NumPy: the C library keeps memory of that size."""

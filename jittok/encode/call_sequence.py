@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, frozen
-from jittok._raw.encode_builtin import STEP, address_of
+from jittok.common.unicode.characters import SPACE_BYTE
 from jittok.encode import steps
 from jittok.encode.precheck import HOLDING, LONGEST_WITH_GIL
-from jittok.fragments import PAD
-from jittok.models.spm.unknown_runs import join_unknown
-from jittok.normalize.char_replacements import write_replacements
-from jittok.normalize.decomposition import find_disorder
-from jittok.normalize.nfc import find_changed
-from jittok.normalize.nfc_tables import nfc_tables
-from jittok.normalize.prefixes import strip_white, write_prefixes, write_runs
-from jittok.normalize.sentencepiece import write_normalized
-from jittok.pretokenize.splitters.general import make_split_work
-from jittok.pretokenize.splitters.word_bitmap import MARKS, SPELLS, mark_words
-from jittok.structures.long_keys import make_ahead
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.kernels.fragments import PAD
+from jittok.kernels.jit import I32, I64, U8, frozen
+from jittok.kernels.memory.encode_builtin import STEP, address_of
+from jittok.kernels.models.spm.unknown_runs import join_unknown
+from jittok.kernels.normalize.char_replacements import write_replacements
+from jittok.kernels.normalize.decomposition import find_disorder
+from jittok.kernels.normalize.nfc import find_changed
+from jittok.kernels.normalize.nfc_tables import nfc_tables
+from jittok.kernels.normalize.prefixes import strip_white, write_prefixes, write_runs
+from jittok.kernels.normalize.sentencepiece import write_normalized
+from jittok.kernels.pretokenize.splitters.general import make_split_work
+from jittok.kernels.pretokenize.splitters.word_bitmap import MARKS, SPELLS, mark_words
+from jittok.kernels.structures.long_keys import make_ahead
 
 if TYPE_CHECKING:
     from jittok.encode.workspace import Workspace

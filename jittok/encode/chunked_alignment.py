@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.encode.failures import failure_of
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
 
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder

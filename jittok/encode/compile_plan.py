@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from jittok.encode.plan import WordPlan, raw_marking, segments_of, step_plan, steps_after
-from jittok.encode.steps import normalizer
-from jittok.models.bpe.bitmap_words import compile_pipeline as compile_marked
-from jittok.models.bpe.files import IN_NO_TEXT
-from jittok.models.bpe.files import compile_pipeline as compile_bytes
-from jittok.models.spm.files import ESCAPE, NO_WORDS, compile_normalized
-from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Merges, Pieces, Unigram, WordPiece
-from jittok.pipeline.steps import (
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import Merges, Pieces, Unigram, WordPiece
+from jittok.common.pipeline.steps import (
     FIRST,
     MERGED_WITH_NEXT,
     Cut,
@@ -24,9 +18,15 @@ from jittok.pipeline.steps import (
     SpellBytes,
     Splitter,
 )
-from jittok.pretokenize.splitters.word_bitmap import WordBitmap
-from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
+from jittok.encode.plan import WordPlan, raw_marking, segments_of, step_plan, steps_after
+from jittok.encode.steps import normalizer
+from jittok.kernels.models.bpe.bitmap_words import compile_pipeline as compile_marked
+from jittok.kernels.models.bpe.files import IN_NO_TEXT
+from jittok.kernels.models.bpe.files import compile_pipeline as compile_bytes
+from jittok.kernels.models.spm.files import ESCAPE, NO_WORDS, compile_normalized
+from jittok.kernels.pretokenize.splitters.word_bitmap import WordBitmap
 
 
 class CompiledPlan(NamedTuple):
@@ -74,11 +74,11 @@ def _planned(pipeline: Pipeline) -> CompiledPlan | None:
     markings = [raw_marking(segment.stages) for segment in segments]
     family, arrays = "", cast(Any, None)
     if isinstance(pipeline.model, WordPiece):
-        from jittok.models.wpm.words import compile_pipeline as compile_words  # few files need it
+        from jittok.kernels.models.wpm.words import compile_pipeline as compile_words  # few files need it
 
         family, arrays = "wpm words", compile_words(pipeline)
     elif isinstance(pipeline.model, Unigram):
-        from jittok.models.ugm.words import compile_pipeline as compile_unigram  # few files need it
+        from jittok.kernels.models.ugm.words import compile_pipeline as compile_unigram  # few files need it
 
         family, arrays = "unigram words", compile_unigram(pipeline, _characters(pipeline.split))
     else:
@@ -95,7 +95,7 @@ def _planned(pipeline: Pipeline) -> CompiledPlan | None:
 
 def _unigram(pipeline: Pipeline) -> CompiledPlan | None:
     """The plan of a Unigram model whose kernel does as many of the last steps of the normalizer as it can."""
-    from jittok.models.ugm.files.compile import compile_pipeline  # only Unigram needs it
+    from jittok.kernels.models.ugm.files.compile import compile_pipeline  # only Unigram needs it
 
     for k in range(1, len(pipeline.normalize) + 1):
         if normalizer(pipeline.normalize[k - 1]) is None:

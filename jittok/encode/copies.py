@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jittok.errors import EncodingFailed
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
 
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import CHECKED, kernel, run_interruptible
+from jittok.common.locks import Lock
 from jittok.encode.buffer_pool import Mapping
 from jittok.encode.failures import failure_of, replace_unencodable
 from jittok.encode.options import EncodeOptions
@@ -25,7 +25,7 @@ from jittok.encode.short_text import has_to_cut, try_short_text
 from jittok.encode.whole_documents import can_wait, nothing_to_cut, whole_document_fragments, whole_text_fragment
 from jittok.encode.workspace import LONGEST_HELD, Workspace, read_only_array, weight_of
 from jittok.errors import JittokError, UnsupportedVocab
-from jittok.fragments import (
+from jittok.kernels.fragments import (
     EXPECTED,
     FOUND,
     FRAGMENT,
@@ -38,12 +38,12 @@ from jittok.fragments import (
     OUT_OF_WORK,
     Failure,
 )
-from jittok.inputs import PADDING, Documents
-from jittok.locks import Lock
-from jittok.merging.left_to_right import BUILD_ON_DEMAND, LONG_WORD_SYMBOLS, READY
-from jittok.models.vocab_types import KINDS, around
-from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
-from jittok.special import partition, tables
+from jittok.kernels.inputs import PADDING, Documents
+from jittok.kernels.jit import CHECKED, kernel, run_interruptible
+from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND, LONG_WORD_SYMBOLS, READY
+from jittok.kernels.models.vocab_types import KINDS, around
+from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
+from jittok.kernels.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
 
 MOST_KEPT_IDS = 1 << 24
@@ -316,8 +316,8 @@ class Encoder:
         self, workspace: Workspace, docs: Documents, starts: NDArray[np.int64], stops: NDArray[np.int64],
         tokens: NDArray[np.int32], fragments: int, size: int, rule: EncodeOptions, at: int = 0,
     ) -> int | Failure:  # fmt: skip
-        """The same for `fragments` fragments (see `jittok.fragments`) of `size` bytes together; a Failure if one cannot
-        be encoded. The workspace must have capacity for their ends."""
+        """The same for `fragments` fragments (see `jittok.kernels.fragments`) of `size` bytes together; a Failure if
+        one cannot be encoded. The workspace must have capacity for their ends."""
         if size >= MUCH_TEXT and not self._settled:
             self._optimize_layout()
         capacity = int(self.ids_per_byte * size) if size > FULL_CAPACITY_BYTES else self.model.IDS_PER_BYTE * size

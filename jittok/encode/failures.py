@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from jittok.errors import EncodingFailed
-from jittok.fragments import BEYOND_UNICODE, EXPECTED, SPACE_IN_SYMBOL, Failure, found_value
-from jittok.inputs import Documents
+from jittok.kernels.fragments import BEYOND_UNICODE, EXPECTED, SPACE_IN_SYMBOL, Failure, found_value
+from jittok.kernels.inputs import Documents
 from jittok.vocab import Vocab
 
 REPLACEMENT = "\ufffd".encode()
@@ -31,7 +31,7 @@ def replace_unencodable(vocab: Vocab, code: int, text: bytes) -> bytes | None:
     if code == BEYOND_UNICODE:
         return BEYOND.sub(4 * REPLACEMENT, text)
     if code == SPACE_IN_SYMBOL:
-        from jittok.pretokenize.spaces_in_words import spaces_in_words, without_spaces
+        from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words, without_spaces
 
         spaces = spaces_in_words(vocab, text)
         return without_spaces(text, spaces) if spaces else None

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from jittok.encode.buffer_pool import BufferPool
 from jittok.encode.workspace import Workspace
 from jittok.errors import JittokError
-from jittok.fragments import TEXT
-from jittok.inputs import Documents
+from jittok.kernels.fragments import TEXT
+from jittok.kernels.inputs import Documents
 
 if TYPE_CHECKING:
-    from jittok._jit.pool import Pool
+    from jittok.kernels.jit.pool import Pool
 
 LEAST_BYTES = 4 << 20
 """Bytes of the shortest document that is cut."""

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
+from jittok.common.locks import once
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import Merges, Pieces, Words
 from jittok.encode import split_points, windowed_merging
 from jittok.encode.call_sequence import CallSequence, chain_of, layers_of
 from jittok.encode.encoder import MUCH_TEXT
@@ -21,16 +23,14 @@ from jittok.encode.reference_encoder import begins_at_start
 from jittok.encode.short_text import try_short_text
 from jittok.encode.steps import FragmentTexts, Step, cut_again, no_tokens, sentencepiece_normalized
 from jittok.encode.workspace import Workspace
-from jittok.fragments import TEXT, Failure
-from jittok.inputs import Documents
-from jittok.locks import once
-from jittok.merging.left_to_right import IMPOSSIBLE
-from jittok.models.spm.unknown_runs import join_unknown
-from jittok.models.spm.unused_pieces import parts_of
-from jittok.pipeline import Pipeline
-from jittok.pipeline.models import Merges, Pieces, Words
-from jittok.pretokenize.splitters.word_bitmap import MARKS, WordBitmap
-from jittok.special.tables import SpecialTokens
+from jittok.kernels.fragments import TEXT, Failure
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
+from jittok.kernels.merging.left_to_right import IMPOSSIBLE
+from jittok.kernels.models.spm.unknown_runs import join_unknown
+from jittok.kernels.models.spm.unused_pieces import parts_of
+from jittok.kernels.pretokenize.splitters.word_bitmap import MARKS, WordBitmap
+from jittok.kernels.special.tables import SpecialTokens
 
 
 class NormalizingEncoder(PipelineEncoder):

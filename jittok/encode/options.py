@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok.special.tables import SpecialTokens
+from jittok.kernels.special.tables import SpecialTokens
 
 
 class EncodeOptions(NamedTuple):

@@ -10,37 +10,37 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, frozen
+from jittok.common.locks import once
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.growth import needs_measuring
+from jittok.common.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
+from jittok.common.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
+from jittok.common.pipeline.steps import Replace
+from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.common.unicode.tables import UNICODE_SIZE
 from jittok.encode.encoder import Encoder
 from jittok.encode.precheck import PreCheckTables
 from jittok.encode.reference_encoder import GENERAL_ARRAYS, PARTS, ReferenceEncoder, as_text, fragment_ids, normalized
 from jittok.encode.utf8_repair import well_formed, well_formed_copies
 from jittok.encode.workspace import Workspace
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED, Failure
-from jittok.inputs import PADDING, Documents
-from jittok.locks import once
-from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
-from jittok.pipeline import Pipeline
-from jittok.pipeline.growth import needs_measuring
-from jittok.pipeline.models import Longest, Merges, Pieces, Ranks, Unigram, WordPiece
-from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, NORMALIZED, RSTRIP, SINGLE_WORD, SPECIAL, UNSEARCHED
-from jittok.pipeline.steps import Replace
-from jittok.pretokenize.families import GENERAL
-from jittok.special.leftmost import cut_leftmost
-from jittok.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
-from jittok.special.user_defined_pieces import cut_user_defined, user_defined, user_defined_normalized
-from jittok.structures.utf8_check import VALID, first_malformed
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
-from jittok.unicode.tables import UNICODE_SIZE
-from jittok.vocab_cache import CachedArrays
+from jittok.kernels.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED, Failure
+from jittok.kernels.inputs import PADDING, Documents
+from jittok.kernels.jit import I32, frozen
+from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
+from jittok.kernels.pretokenize.families import GENERAL
+from jittok.kernels.special.leftmost import cut_leftmost
+from jittok.kernels.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
+from jittok.kernels.special.user_defined_pieces import cut_user_defined, user_defined, user_defined_normalized
+from jittok.kernels.structures.utf8_check import VALID, first_malformed
+from jittok.kernels.vocab_cache import CachedArrays
 
 COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
-    "bpe": ("jittok.models.bpe.files", (Ranks, Merges)),
-    "spm": ("jittok.models.spm.files", (Merges, Pieces)),
-    "wpm": ("jittok.models.wpm.files", (WordPiece,)),
-    "rwkv": ("jittok.models.rwkv", (Longest,)),
-    "unigram": ("jittok.models.ugm.files.compile", (Unigram, Pieces)),
+    "bpe": ("jittok.kernels.models.bpe.files", (Ranks, Merges)),
+    "spm": ("jittok.kernels.models.spm.files", (Merges, Pieces)),
+    "wpm": ("jittok.kernels.models.wpm.files", (WordPiece,)),
+    "rwkv": ("jittok.kernels.models.rwkv", (Longest,)),
+    "unigram": ("jittok.kernels.models.ugm.files.compile", (Unigram, Pieces)),
 }
 """Family -> the compiler of its arrays, and the models that it is for."""
 ODD_CACHE = 8 << 20
@@ -257,7 +257,7 @@ class PipelineEncoder(Encoder):
     @once
     def _odd(self) -> NDArray[np.bool_]:
         """bool[0x110000]: WordPiece's odd characters."""
-        from jittok.models.wpm.bert import bert_flags, characters
+        from jittok.kernels.models.wpm.bert import bert_flags, characters
 
         flags, odd = bert_flags(self.pipeline), np.zeros(UNICODE_SIZE, np.bool_)
         assert flags is not None  # checked when the pipeline was compiled
@@ -266,7 +266,7 @@ class PipelineEncoder(Encoder):
 
     def _words_by_python(self, text: bytes) -> NDArray[np.int32]:
         """The ids of a WordPiece fragment: Python normalizes it, and an encoder without odd characters encodes it."""
-        from jittok.models.wpm.bert import rewritten
+        from jittok.kernels.models.wpm.bert import rewritten
 
         new = rewritten(self._odd, partial(normalized, self.pipeline), text.decode()).encode()
         return self._ids_of_normalized(new)
@@ -275,13 +275,13 @@ class PipelineEncoder(Encoder):
     def _normalized(self) -> PipelineEncoder | None:
         """The encoder of text that is normalized already; None if no kernel covers it."""
         if self.family == "wpm":
-            from jittok.models.wpm import files
+            from jittok.kernels.models.wpm import files
 
             return PipelineEncoder(
                 self.pipeline, ODD_CACHE, files.compile_pipeline(self.pipeline, odd=False), family="wpm"
             )
-        from jittok.models.ugm.files.compile import compile_pipeline
-        from jittok.models.ugm.files.normalizer_tables import RUNS
+        from jittok.kernels.models.ugm.files.compile import compile_pipeline
+        from jittok.kernels.models.ugm.files.normalizer_tables import RUNS
 
         steps = self.pipeline.normalize
         runs = [step for step in steps[-1:] if isinstance(step, Replace) and step.pattern == RUNS]  # none is left
@@ -330,7 +330,7 @@ class PipelineEncoder(Encoder):
 def _run_if_utf8(workspace: Workspace, kernel: Any, *args: Any) -> int:
     """Call a kernel. The general one runs on fragments that another has left, which may be invalid UTF-8: these are
     checked first."""
-    from jittok.models.bpe.general import encode_general  # only BPE needs it
+    from jittok.kernels.models.bpe.general import encode_general  # only BPE needs it
 
     if kernel is encode_general:
         _, _, data, starts, stops, tokens, at = args[:7]

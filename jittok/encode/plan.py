@@ -17,29 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
-from jittok.encode.reference_encoder import cut_words
-from jittok.encode.steps import (
-    NOTHING,
-    SPARE_BYTES,
-    FragmentTexts,
-    Step,
-    combined,
-    normalizer,
-    read_only_view,
-    texts_of,
-    with_bitmap,
-    with_prefix,
-    with_replacements,
-)
-from jittok.encode.workspace import Workspace
-from jittok.fragments import TEXT, TEXT_PREFIXED
-from jittok.inputs import Documents
-from jittok.normalize.char_replacements import char_replacements
-from jittok.normalize.sentencepiece import known_characters
-from jittok.pipeline import Pipeline
-from jittok.pipeline.models import BPE, Pieces
-from jittok.pipeline.steps import (
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import BPE, Pieces
+from jittok.common.pipeline.steps import (
     ALWAYS,
     FIRST,
     MERGED_WITH_NEXT,
@@ -56,12 +36,32 @@ from jittok.pipeline.steps import (
     SpellBytes,
     Splitter,
 )
-from jittok.pretokenize.scripts import halves
-from jittok.pretokenize.splitters.word_bitmap import KEEPS, MARKS, NO_LIMIT, SPELLS, WordBitmap
-from jittok.pretokenize.stage_chain import chain_of
-from jittok.special.user_defined_pieces import user_defined
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
+from jittok.encode.reference_encoder import cut_words
+from jittok.encode.steps import (
+    NOTHING,
+    SPARE_BYTES,
+    FragmentTexts,
+    Step,
+    combined,
+    normalizer,
+    read_only_view,
+    texts_of,
+    with_bitmap,
+    with_prefix,
+    with_replacements,
+)
+from jittok.encode.workspace import Workspace
+from jittok.kernels.fragments import TEXT, TEXT_PREFIXED
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
+from jittok.kernels.normalize.char_replacements import char_replacements
+from jittok.kernels.normalize.sentencepiece import known_characters
+from jittok.kernels.pretokenize.scripts import halves
+from jittok.kernels.pretokenize.splitters.word_bitmap import KEEPS, MARKS, NO_LIMIT, SPELLS, WordBitmap
+from jittok.kernels.pretokenize.stage_chain import chain_of
+from jittok.kernels.special.user_defined_pieces import user_defined
 
 
 class StepPlan(NamedTuple):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import frozen
-from jittok._raw.encode_builtin import address_of
 from jittok.encode.whole_documents import can_wait
-from jittok.fragments import PAD
-from jittok.normalize.nfc import GROWTH, NO_MAP, find_changed, make_nfc_work, normalize_changed
-from jittok.normalize.nfc_fragments import Nfc
-from jittok.structures.utf8_check import VALID, first_malformed
+from jittok.kernels.fragments import PAD
+from jittok.kernels.jit import frozen
+from jittok.kernels.memory.encode_builtin import address_of
+from jittok.kernels.normalize.nfc import GROWTH, NO_MAP, find_changed, make_nfc_work, normalize_changed
+from jittok.kernels.normalize.nfc_fragments import Nfc
+from jittok.kernels.structures.utf8_check import VALID, first_malformed
 
 if TYPE_CHECKING:
     from jittok.encode.workspace import Workspace

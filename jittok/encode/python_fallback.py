@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import CHECKED, has_compiler, without_compiling
-from jittok._jit.gc_pause import gc_paused
+from jittok.common.pipeline import Pipeline
 from jittok.errors import JittokError
-from jittok.inputs import Documents, to_bytes
-from jittok.models.vocab_types import around, kind_of
-from jittok.pipeline import Pipeline
+from jittok.kernels.inputs import Documents, to_bytes
+from jittok.kernels.jit import CHECKED, has_compiler, without_compiling
+from jittok.kernels.jit.gc_pause import gc_paused
+from jittok.kernels.models.vocab_types import around, kind_of
 from jittok.vocab import NO_TOKEN, Vocab
 
 COMPILE_FIRST = os.environ.get("JITTOK_COMPILE_FIRST", "0") not in ("", "0")
@@ -50,7 +50,7 @@ def charge(size: int) -> None:
 
 def may_compile_later(vocab: Vocab | Pipeline) -> None:
     """Raise the MalformedVocab that compiling the tables of a vocabulary would raise, without compiling them."""
-    from jittok.normalize.xcda import read_charsmap
+    from jittok.kernels.normalize.xcda import read_charsmap
 
     for step in vocab.pipeline.normalize if isinstance(vocab, Vocab) else vocab.normalize:
         charsmap = getattr(step, "charsmap", None)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.pipeline.models import Pieces
+from jittok.common.pipeline.pipeline import FIRST_TEXT, Pipeline
+from jittok.common.pipeline.steps import Compose, Map, Normalizer, Pattern, Replace, Splitter
+from jittok.common.unicode.libraries import mapping, normal_form
 from jittok.encode.workspace import Workspace
 from jittok.errors import EncodingFailed
-from jittok.inputs import Documents
-from jittok.pipeline.models import Pieces
-from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
-from jittok.pipeline.steps import Compose, Map, Normalizer, Pattern, Replace, Splitter
-from jittok.unicode.libraries import mapping, normal_form
+from jittok.kernels.inputs import Documents
 
 if TYPE_CHECKING:
     from jittok.reference.pipeline import Runner

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
-from jittok._raw import FAST
 from jittok.encode.workspace import Workspace
-from jittok.fragments import NOT_UTF8, Failure
-from jittok.inputs import Documents
-from jittok.normalize.nfc_fragments import Changed, NotUtf8
+from jittok.kernels.fragments import NOT_UTF8, Failure
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
+from jittok.kernels.memory import FAST
+from jittok.kernels.normalize.nfc_fragments import Changed, NotUtf8
 
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder

@@ -4,7 +4,7 @@ A `ShortTextFrame` is a kernel's call, laid out once for a workspace and the opt
 its address and size are written: kernels read `bytes` and ASCII `str` in place. If anything is missing (capacity,
 scratch, valid text), the text is left to `Encoder.one`, which starts over.
 
-A frame that is used often gets a builtin function (`_raw.encode_builtin`), which does the same without Python. It may
+A frame that is used often gets a builtin function (`memory.encode_builtin`), which does the same without Python. It may
 be called when `Workspace.ready` is its `generation`: then the workspace is free, and its arrays are those of all frames
 of that generation. A caller that acquires a workspace writes 0 to `ready`. Only `try_short_text` sets it again, with a
 frame that fits. The GIL is held all the time. The builtin may still run between the moment when a caller acquires a
@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
-from jittok._raw import encode_builtin
-from jittok._raw.objects import bytes_data_offset, str_layout
+from jittok.common.rows.ids import Ids
 from jittok.encode.precheck import LONGEST_WITH_GIL, MODEL_DATA, MODEL_LAST, PreCheck, PreCheckCall
-from jittok.fragments import TEXT_PREFIXED
-from jittok.rows.ids import Ids
+from jittok.kernels.fragments import TEXT_PREFIXED
+from jittok.kernels.jit import frozen
+from jittok.kernels.memory import encode_builtin
+from jittok.kernels.memory.objects import bytes_data_offset, str_layout
 
 if TYPE_CHECKING:
     from jittok.encode.call_sequence import CallSequence

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jittok.rows.token_array import TokenArray
+from jittok.common.rows.token_array import TokenArray
 
 if TYPE_CHECKING:
-    from jittok._raw.encode_builtin import Builtin
     from jittok.encode.encoder import Encoder
     from jittok.encode.options import EncodeOptions
+    from jittok.kernels.memory.encode_builtin import Builtin
 
 MOST_TEXTS, MOST_CHARACTERS = 64, 1 << 15
 """Texts, and their characters together: less than half a millisecond."""

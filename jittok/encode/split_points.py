@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.inputs import Documents
-from jittok.pipeline.patterns import PatternError
-from jittok.pipeline.steps import Cut, CutClass, Splitter
-from jittok.pretokenize.automaton import DEAD, START
-from jittok.pretokenize.lookaround_dfa import Machine
-from jittok.pretokenize.splitters.word_bitmap import INVERTS, ISOLATES, REMOVES
-from jittok.pretokenize.stage_chain import compile_stage
+from jittok.common.pipeline.patterns import PatternError
+from jittok.common.pipeline.steps import Cut, CutClass, Splitter
+from jittok.kernels.inputs import Documents
+from jittok.kernels.pretokenize.automaton import DEAD, START
+from jittok.kernels.pretokenize.lookaround_dfa import Machine
+from jittok.kernels.pretokenize.splitters.word_bitmap import INVERTS, ISOLATES, REMOVES
+from jittok.kernels.pretokenize.stage_chain import compile_stage
 
 MOST_GROWTH = 2
 """Texts that have grown by more than this factor are encoded in parts:"""

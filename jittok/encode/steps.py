@@ -13,21 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, frozen
-from jittok.encode.reference_encoder import by_reference
-from jittok.encode.workspace import Workspace
-from jittok.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, PAD, TEXT
-from jittok.inputs import Documents
-from jittok.models.ugm.files.cluster_map import Clustered, clustered_of, write_clusters
-from jittok.models.ugm.files.normalizer import STEP
-from jittok.models.ugm.files.normalizer_tables import RUNS
-from jittok.normalize.char_replacements import CharReplacements, char_replacements, write_replacements
-from jittok.normalize.decomposition import Decomposition, decomposition, find_disorder
-from jittok.normalize.nfc_fragments import changed_fragments, nfc_tables
-from jittok.normalize.prefixes import gather, strip_white, write_prefixes, write_runs
-from jittok.normalize.sentencepiece import SentencePieceTables, sentencepiece_tables, write_normalized
-from jittok.pipeline.patterns import PatternError, compiled, explicit
-from jittok.pipeline.steps import (
+from jittok.common.pipeline.patterns import PatternError, compiled, explicit
+from jittok.common.pipeline.steps import (
     Clusters,
     Compose,
     Map,
@@ -39,16 +26,29 @@ from jittok.pipeline.steps import (
     Squeeze,
     Strip,
 )
-from jittok.pretokenize.splitters.borrowed_scratch import borrowed_from
-from jittok.pretokenize.splitters.general import make_split_work
-from jittok.pretokenize.splitters.word_bitmap import MARKS, SPELLS, WordBitmap, mark_words
-from jittok.pretokenize.stage_chain import one_set
-from jittok.special.leftmost import cut_leftmost
-from jittok.special.tables import SpecialTokens, tables_of
-from jittok.structures.long_keys import make_ahead
-from jittok.unicode.characters import SPACE_BYTE
-from jittok.unicode.libraries import mapping, normal_form
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.unicode.characters import SPACE_BYTE
+from jittok.common.unicode.libraries import mapping, normal_form
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
+from jittok.encode.reference_encoder import by_reference
+from jittok.encode.workspace import Workspace
+from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, PAD, TEXT
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import I32, I64, U8, frozen
+from jittok.kernels.models.ugm.files.cluster_map import Clustered, clustered_of, write_clusters
+from jittok.kernels.models.ugm.files.normalizer import STEP
+from jittok.kernels.models.ugm.files.normalizer_tables import RUNS
+from jittok.kernels.normalize.char_replacements import CharReplacements, char_replacements, write_replacements
+from jittok.kernels.normalize.decomposition import Decomposition, decomposition, find_disorder
+from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
+from jittok.kernels.normalize.prefixes import gather, strip_white, write_prefixes, write_runs
+from jittok.kernels.normalize.sentencepiece import SentencePieceTables, sentencepiece_tables, write_normalized
+from jittok.kernels.pretokenize.splitters.borrowed_scratch import borrowed_from
+from jittok.kernels.pretokenize.splitters.general import make_split_work
+from jittok.kernels.pretokenize.splitters.word_bitmap import MARKS, SPELLS, WordBitmap, mark_words
+from jittok.kernels.pretokenize.stage_chain import one_set
+from jittok.kernels.special.leftmost import cut_leftmost
+from jittok.kernels.special.tables import SpecialTokens, tables_of
+from jittok.kernels.structures.long_keys import make_ahead
 
 SPARE_BYTES = 1024
 """Bytes after marked words, so that kernels may read and write in blocks."""
@@ -61,7 +61,7 @@ _ALPHABET = dict(enumerate(map(chr, CHARACTER_OF_BYTE)))
 
 
 class FragmentTexts(NamedTuple):
-    """The fragments of texts, see `jittok.fragments`."""
+    """The fragments of texts, see `jittok.kernels.fragments`."""
 
     data: U8
     starts: I64

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok.errors import missing
-from jittok.inputs import documents
+from jittok.kernels.inputs import documents
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

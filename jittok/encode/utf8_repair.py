@@ -7,8 +7,8 @@ import codecs
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U8, frozen
-from jittok.inputs import PADDING, Documents
+from jittok.kernels.inputs import PADDING, Documents
+from jittok.kernels.jit import U8, frozen
 
 CHUNK_BYTES = 1 << 17
 """Bytes that are read at once."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from jittok.encode.workspace import Workspace
-from jittok.fragments import TEXT_PREFIXED
-from jittok.inputs import Documents
-from jittok.special.tables import SpecialTokens
+from jittok.kernels.fragments import TEXT_PREFIXED
+from jittok.kernels.inputs import Documents
+from jittok.kernels.special.tables import SpecialTokens
 
 MOST_DOCUMENTS, MOST_BYTES = 64, 1 << 16
 """Documents, and their bytes, that are looked through for special tokens by NumPy."""

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, frozen
+from jittok.common.unicode.characters import SPACE_BYTE
 from jittok.encode.steps import FragmentTexts, cut_again
 from jittok.encode.workspace import Workspace
-from jittok.fragments import PAD, TEXT
-from jittok.models.spm.arrays import SpmArrays
-from jittok.models.spm.unknown_runs import join_unknown
-from jittok.models.spm.unused_pieces import UnusedSplits as Unused
-from jittok.models.spm.unused_pieces import count_parts, write_parts
-from jittok.normalize.sentencepiece import SentencePieceTables, normalize_part
-from jittok.special.tables import SpecialTokens
-from jittok.structures.long_keys import make_ahead
-from jittok.unicode.characters import SPACE_BYTE
+from jittok.kernels.fragments import PAD, TEXT
+from jittok.kernels.jit import I32, I64, U8, frozen
+from jittok.kernels.models.spm.arrays import SpmArrays
+from jittok.kernels.models.spm.unknown_runs import join_unknown
+from jittok.kernels.models.spm.unused_pieces import UnusedSplits as Unused
+from jittok.kernels.models.spm.unused_pieces import count_parts, write_parts
+from jittok.kernels.normalize.sentencepiece import SentencePieceTables, normalize_part
+from jittok.kernels.special.tables import SpecialTokens
+from jittok.kernels.structures.long_keys import make_ahead
 
 LONG_TEXT = 1 << 20
 """Bytes of a text that is done in parts,"""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import LONG_WORK_BYTES, Call, run_interruptible
+from jittok.common.pipeline import Pipeline
 from jittok.encode.buffer_pool import BufferPool, Mapping
-from jittok.fragments import PAD, REPORT_SIZE
-from jittok.inputs import Documents
-from jittok.pipeline import Pipeline
-from jittok.special import partition
-from jittok.structures.long_keys import LONG as LONG_KEY
+from jittok.kernels.fragments import PAD, REPORT_SIZE
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import LONG_WORK_BYTES, Call, run_interruptible
+from jittok.kernels.special import partition
+from jittok.kernels.structures.long_keys import LONG as LONG_KEY
 from jittok.vocab import Vocab
 
 LONGEST_HELD = 1 << 11

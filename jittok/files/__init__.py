@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jittok._jit import WouldCompile
+from jittok.common.pipeline import Pipeline
 from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.auto_class import beside, class_of, own_steps
 from jittok.files.contents import exists, matching, parse_around, parse_json, read_file
 from jittok.files.json_nodes import Node
-from jittok.pipeline import Pipeline
+from jittok.kernels.jit import WouldCompile
 
 __all__ = ["holds_ranks", "read_object", "read_pipeline"]
 

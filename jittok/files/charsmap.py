@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.pipeline.pipeline import read_only_array
 from jittok.errors import InWords
-from jittok.pipeline.pipeline import read_only_array
 
 
 def checked_charsmap(data: bytes, bad: Callable[[object, str], Exception]) -> NDArray[np.uint8]:

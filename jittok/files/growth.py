@@ -7,10 +7,10 @@ refused. A step may also write something once for each piece of text; a piece ha
 
 from __future__ import annotations
 
+from jittok.common.pipeline.growth import GrowthProduct
+from jittok.common.pipeline.steps import Decoder, Normalizer, Splitter
 from jittok.errors import InWords
 from jittok.files.json_nodes import Node
-from jittok.pipeline.growth import GrowthProduct
-from jittok.pipeline.steps import Decoder, Normalizer, Splitter
 
 MOST_GROWTH = 1 << 16
 """Bytes that one byte of a text may become. The steps of real models make less than 2,000 of it."""

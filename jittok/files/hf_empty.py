@@ -7,9 +7,8 @@ files are refused.
 
 from __future__ import annotations
 
-from jittok.files.json_nodes import Node
-from jittok.pipeline.patterns import matches_empty
-from jittok.pipeline.steps import (
+from jittok.common.pipeline.patterns import matches_empty
+from jittok.common.pipeline.steps import (
     FIRST,
     Clusters,
     Compose,
@@ -22,6 +21,7 @@ from jittok.pipeline.steps import (
     Splitter,
     Strip,
 )
+from jittok.files.json_nodes import Node
 
 MAPS = (Map, Compose, Clusters, SpellBytes)
 """Steps that map characters one by one."""

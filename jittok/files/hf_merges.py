@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, frozen
+from jittok.common.pipeline.pipeline import packed_texts, read_only_array
 from jittok.files.json_nodes import Node
 from jittok.files.scan import ScannedTexts
-from jittok.pipeline.pipeline import packed_texts, read_only_array
-from jittok.structures.bytes_table import (
+from jittok.kernels.jit import I64, U8, frozen
+from jittok.kernels.structures.bytes_table import (
     ABSENT,
     KEYS,
     BytesTable,

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
+from jittok.common.pipeline.models import MISSING, NO_TOKEN, Merges, Model, Unigram, WordPiece, Words
+from jittok.common.pipeline.pipeline import packed_texts, read_only_array
 from jittok.errors import InWords
 from jittok.files.contents import not_json
 from jittok.files.hf_merges import KnownTexts, NotAtOnce, Vocabulary, distinct_bytes_table, resolve_merges
 from jittok.files.json_nodes import Node
 from jittok.files.numbers import all_as_read, as_read
 from jittok.files.scan import ScannedTexts
-from jittok.pipeline.models import MISSING, NO_TOKEN, Merges, Model, Unigram, WordPiece, Words
-from jittok.pipeline.pipeline import packed_texts, read_only_array
+from jittok.kernels.jit import frozen
 
 MOST_TOKENS = 1 << 23
 MOST_HOLES = 1 << 16

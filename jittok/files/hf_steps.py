@@ -7,13 +7,9 @@ import binascii
 from collections.abc import Callable, Iterator
 from typing import TypeVar, get_args
 
-from jittok.errors import InWords
-from jittok.files.charsmap import checked_charsmap
-from jittok.files.growth import Growth
-from jittok.files.json_nodes import Node
-from jittok.pipeline.known_patterns import GPT2
-from jittok.pipeline.patterns import PatternError, check_pattern
-from jittok.pipeline.steps import (
+from jittok.common.pipeline.known_patterns import GPT2
+from jittok.common.pipeline.patterns import PatternError, check_pattern
+from jittok.common.pipeline.steps import (
     ALWAYS,
     BEHAVIORS,
     CONTIGUOUS,
@@ -49,8 +45,12 @@ from jittok.pipeline.steps import (
     Unmark,
     Unsuffix,
 )  # fmt: skip
-from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.libraries import Form
+from jittok.common.unicode.characters import SPACE_MARK
+from jittok.common.unicode.libraries import Form
+from jittok.errors import InWords
+from jittok.files.charsmap import checked_charsmap
+from jittok.files.growth import Growth
+from jittok.files.json_nodes import Node
 
 Step = TypeVar("Step", Normalizer, Splitter, Decoder)
 MOST_STEPS = 100

@@ -7,9 +7,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import U8, OutU8, as_int64, helper
-from jittok._raw import window
-from jittok.structures.utf8_check import is_malformed
+from jittok.kernels.jit import U8, OutU8, as_int64, helper
+from jittok.kernels.memory import window
+from jittok.kernels.structures.utf8_check import is_malformed
 
 BAD = -1
 """Something that these kernels do not know."""

@@ -11,14 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from jittok.common.pipeline.models import NO_TOKEN, Ranks
+from jittok.common.pipeline.patterns import PatternError, check_pattern
+from jittok.common.pipeline.pipeline import (
+    FIRST_TEXT,
+    SECOND_TEXT,
+    SPECIAL,
+    UNSEARCHED,
+    Pipeline,
+    packed,
+    read_only_array,
+)
+from jittok.common.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, JoinRawBetweenSpecial, Pattern
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.contents import parse_json
 from jittok.files.json_nodes import Node
 from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
-from jittok.pipeline.models import NO_TOKEN, Ranks
-from jittok.pipeline.patterns import PatternError, check_pattern
-from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, SPECIAL, UNSEARCHED, Pipeline, packed, read_only_array
-from jittok.pipeline.steps import CRATE, REMOVED, Cut, JoinRaw, JoinRawBetweenSpecial, Pattern
 
 MOST_RANKS = 1 << 22
 MOST_FILLERS = 1 << 16

@@ -7,10 +7,10 @@ import warnings
 
 import numpy as np
 
+from jittok.common.pipeline.models import Longest
+from jittok.common.pipeline.pipeline import Pipeline, packed, read_only_array
+from jittok.common.pipeline.steps import JoinRaw
 from jittok.errors import InWords, MalformedVocab
-from jittok.pipeline.models import Longest
-from jittok.pipeline.pipeline import Pipeline, packed, read_only_array
-from jittok.pipeline.steps import JoinRaw
 
 MOST_ID = 1 << 20
 LONGEST_LINE = 4096

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import JIT, U8, OutF64, OutI64, OutU8, as_int64, frozen, helper, kernel
 from jittok.files.json_values import (
     BAD,
     CLOSE,
@@ -36,6 +35,7 @@ from jittok.files.json_values import (
     skip_text,
     skip_value,
 )  # fmt: skip
+from jittok.kernels.jit import JIT, U8, OutF64, OutI64, OutU8, as_int64, frozen, helper, kernel
 
 LEAST_BYTES = 1 << 16
 """Bytes of a file from which on this is worth it."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import JIT, U8, OutI64, OutU8, OutU32, WouldCompile, as_int64, frozen, kernel
-from jittok.pipeline.models import BYTE, NORMAL
+from jittok.common.pipeline.models import BYTE, NORMAL
+from jittok.kernels.jit import JIT, U8, OutI64, OutU8, OutU32, WouldCompile, as_int64, frozen, kernel
 
 LEAST_BYTES = 1 << 14
 """Bytes of a file from which on this is worth it."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from jittok.common.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, UNUSED, Pieces
+from jittok.common.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, packed, read_only_array
+from jittok.common.pipeline.steps import JoinPieces, Squeeze
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.charsmap import checked_charsmap
 from jittok.files.protobuf import BYTES, FIXED32, VARINT, Message, single
 from jittok.files.scan_pieces import first_pieces
-from jittok.pipeline.models import BYTE, CONTROL, KINDS, NO_TOKEN, NORMAL, UNIGRAM, UNKNOWN, UNUSED, Pieces
-from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, packed, read_only_array
-from jittok.pipeline.steps import JoinPieces, Squeeze
 
 MOST_PIECES = 1 << 22
 NUL = b"\0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jittok.pipeline.known_patterns import CL100K, GPT2, O200K, R50K
+from jittok.common.pipeline.known_patterns import CL100K, GPT2, O200K, R50K
 
 END, PREFIX, MIDDLE, SUFFIX = "<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"
 PROMPT_END = "<|endofprompt|>"

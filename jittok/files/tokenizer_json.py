@@ -6,15 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jittok.errors import InWords
-from jittok.files.growth import MOST_AROUND, Growth
-from jittok.files.hf_empty import check_empty_texts, without_empty
-from jittok.files.hf_merges import KnownTexts, Vocabulary
-from jittok.files.hf_models import read_model
-from jittok.files.hf_steps import decoders, flat, normalizers, splitters
-from jittok.files.json_nodes import Node
-from jittok.pipeline.models import NO_TOKEN, Model
-from jittok.pipeline.pipeline import (
+from jittok.common.pipeline.models import NO_TOKEN, Model
+from jittok.common.pipeline.pipeline import (
     FIRST_TEXT,
     LSTRIP,
     NORMALIZED,
@@ -29,7 +22,14 @@ from jittok.pipeline.pipeline import (
     packed,
     read_only_array,
 )  # fmt: skip
-from jittok.pipeline.steps import Spaced
+from jittok.common.pipeline.steps import Spaced
+from jittok.errors import InWords
+from jittok.files.growth import MOST_AROUND, Growth
+from jittok.files.hf_empty import check_empty_texts, without_empty
+from jittok.files.hf_merges import KnownTexts, Vocabulary
+from jittok.files.hf_models import read_model
+from jittok.files.hf_steps import decoders, flat, normalizers, splitters
+from jittok.files.json_nodes import Node
 
 LIBRARY = "tokenizers"
 VERSION = "1.0"

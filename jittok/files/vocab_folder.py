@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jittok.common.pipeline.pipeline import Pipeline
+from jittok.common.pipeline.steps import JoinBytes, Pattern, ReplaceEach, Trim
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.auto_class import beside as read_beside
 from jittok.files.auto_class import class_of
@@ -15,8 +17,6 @@ from jittok.files.json_nodes import Node
 from jittok.files.roles import with_roles
 from jittok.files.tiktoken_encodings import LANGUAGES
 from jittok.files.tokenizer_json import pipeline_of
-from jittok.pipeline.pipeline import Pipeline
-from jittok.pipeline.steps import JoinBytes, Pattern, ReplaceEach, Trim
 
 CLIP = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 END = "<|endoftext|>"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.pipeline import Pipeline
 from jittok.errors import missing
-from jittok.pipeline import Pipeline
 from jittok.plot import measure
 from jittok.vocab.types import rules_of
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jittok.common.pipeline.models import PairMerges
+from jittok.common.unicode.tables import sequence_length
 from jittok.errors import EncodingFailed
-from jittok.pipeline.models import PairMerges
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Observe, Symbols, merge_pairs
-from jittok.unicode.tables import sequence_length
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import model_of
 

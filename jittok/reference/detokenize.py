@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.common.unicode.tables import BYTE_OF_CHARACTER, code_points, utf8
 from jittok.errors import InvalidToken
 from jittok.reference.rwkv import unescape
 from jittok.reference.vocab_tables import attributes, piece_attributes
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
-from jittok.unicode.tables import BYTE_OF_CHARACTER, code_points, utf8
 from jittok.vocab import Vocab
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jittok.pipeline.steps import Kmers
+from jittok.common.pipeline.steps import Kmers
+from jittok.common.unicode.characters import KMER_MARK
 from jittok.reference.mapped_text import Mapped, Token
-from jittok.unicode.characters import KMER_MARK
 from jittok.vocab import Vocab
 
 BEGIN, END = b"<dna>", b"</dna>"

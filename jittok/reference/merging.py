@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jittok.unicode.tables import sequence_length
+from jittok.common.unicode.tables import sequence_length
 
 
 class Pair(NamedTuple):

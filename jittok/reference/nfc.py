@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from jittok.common.unicode.nfc import begins_anew, combining_class, composition, decomposition
+from jittok.common.unicode.tables import decode, utf8
 from jittok.reference.mapped_text import Mapped
-from jittok.unicode.nfc import begins_anew, combining_class, composition, decomposition
-from jittok.unicode.tables import decode, utf8
 
 Point = tuple[int, int, int]
 """A code point, its start and its end."""

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from jittok.common.pipeline.steps import PlamoSegments
+from jittok.common.unicode.characters import NEWLINE, SPACE_BYTE
+from jittok.common.unicode.tables import code_points, decode, is_whitespace, utf8
 from jittok.errors import EncodingFailed, MalformedVocab
-from jittok.pipeline.steps import PlamoSegments
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.vocab_tables import file_attributes, per_vocab, scores
-from jittok.unicode.characters import NEWLINE, SPACE_BYTE
-from jittok.unicode.tables import code_points, decode, is_whitespace, utf8
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import step_of
 

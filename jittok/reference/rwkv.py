@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from jittok.common.pipeline.models import LongestEscaped
 from jittok.errors import EncodingFailed
-from jittok.pipeline.models import LongestEscaped
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.vocab_tables import per_vocab
 from jittok.vocab import Vocab

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from jittok.common.pipeline import steps
+from jittok.common.unicode.characters import NEWLINE
+from jittok.common.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, code_points, decode, is_whitespace, lower, utf8
 from jittok.errors import EncodingFailed
-from jittok.pipeline import steps
-from jittok.pretokenize.definition import cut
+from jittok.kernels.pretokenize.definition import cut
 from jittok.reference import hybriddna, plamo2, ugm, wpm
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.nfc import nfc
-from jittok.unicode.characters import NEWLINE
-from jittok.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, code_points, decode, is_whitespace, lower, utf8
 from jittok.vocab import Vocab
 
 Part = Mapped | Token

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from jittok.common.pipeline import models
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.pipeline import models
 from jittok.reference import bpe, fake_model, plamo2, rwkv, spm, ugm, wpm
 from jittok.reference.detokenize import detokenize, token_to_piece
 from jittok.reference.mapped_text import Mapped, Token, mapped

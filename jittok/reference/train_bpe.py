@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from jittok.pretokenize.definition import pre_type, split
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
+from jittok.kernels.pretokenize.definition import pre_type, split
 from jittok.vocab.keys import pre_names
 
 

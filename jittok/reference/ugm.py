@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from jittok.common.pipeline.models import Lattice
+from jittok.common.pipeline.steps import SqueezeLlama
+from jittok.common.unicode.characters import SPACE_MARK_BYTES
+from jittok.common.unicode.tables import REPLACEMENT, sequence_length, utf8, well_formed
 from jittok.errors import EncodingFailed
-from jittok.pipeline.models import Lattice
-from jittok.pipeline.steps import SqueezeLlama
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.vocab_tables import attributes, file_attributes, per_vocab, scores
 from jittok.reference.xcda import charsmap, longest_key, replacement
-from jittok.unicode.characters import SPACE_MARK_BYTES
-from jittok.unicode.tables import REPLACEMENT, sequence_length, utf8, well_formed
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import model_of, step_of
 

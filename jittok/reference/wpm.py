@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from jittok.errors import EncodingFailed
-from jittok.pipeline.models import LongestText
-from jittok.pipeline.steps import BertWords
-from jittok.reference.mapped_text import Mapped, Token
-from jittok.unicode.characters import SPACE_MARK_BYTES
-from jittok.unicode.tables import (
+from jittok.common.pipeline.models import LongestText
+from jittok.common.pipeline.steps import BertWords
+from jittok.common.unicode.characters import SPACE_MARK_BYTES
+from jittok.common.unicode.tables import (
     CONTROL,
     LAST_CODE_POINT,
     MARK,
@@ -23,6 +21,8 @@ from jittok.unicode.tables import (
     nfd,
     utf8,
 )
+from jittok.errors import EncodingFailed
+from jittok.reference.mapped_text import Mapped, Token
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import model_of, step_of
 

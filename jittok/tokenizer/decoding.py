@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jittok._jit import interruptible_if_long
+from jittok.common.locks import once
+from jittok.common.pipeline import Pipeline
 from jittok.errors import refuse_keywords
-from jittok.inputs import to_ids
-from jittok.locks import once
-from jittok.pipeline import Pipeline
+from jittok.kernels.inputs import to_ids
+from jittok.kernels.jit import interruptible_if_long
+from jittok.kernels.vocab_cache import load_arrays, save_arrays
 from jittok.tokenizer.other_files import OtherFiles
 from jittok.tokenizer.python_fallback import decode_in_python, piece_in_python
 from jittok.vocab.types import rules_of
-from jittok.vocab_cache import load_arrays, save_arrays
 
 if TYPE_CHECKING:
+    from jittok.common.rows import TokenArray
     from jittok.decode.pieces import PieceTable
     from jittok.decode.rows import DecodeFrame, Decoder
     from jittok.decode.stream import StreamDecoder
-    from jittok.rows import TokenArray
 
 
 IDS_PER_SLICE = 1 << 18
@@ -103,7 +103,7 @@ class Decoding(OtherFiles):
         if isinstance(self.vocab, Pipeline):
             ids = to_ids(ids, self.vocab_size)
             if self._general.cuts(ids).size:
-                from jittok.rows import TokenArray
+                from jittok.common.rows import TokenArray
 
                 rows = TokenArray(ids, np.array([0, ids.size]))
                 how: dict[str, Any] = {
@@ -144,7 +144,7 @@ class Decoding(OtherFiles):
         """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
         if others:
             refuse_keywords(self.decode_batch, others)
-        from jittok.rows import TokenArray
+        from jittok.common.rows import TokenArray
 
         if not rules_of(self.type).has_tokens:
             return [""] * sum(1 for _ in rows)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.locks import once
+from jittok.common.pipeline import Pipeline
 from jittok.errors import InWords, UnsupportedVocab, refuse_keywords
-from jittok.inputs import Errors, OneText
-from jittok.locks import once
-from jittok.pipeline import Pipeline
+from jittok.kernels.inputs import Errors, OneText
 from jittok.vocab import Vocab
 from jittok.vocab.facts import Facts
 

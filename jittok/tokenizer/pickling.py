@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jittok.locks import once
+from jittok.common.locks import once
 
 
 def own_of(tok: Any, base: type) -> Any:

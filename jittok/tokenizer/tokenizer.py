@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import WouldCompile, frozen, run_interruptible, without_compiling
+from jittok.common.locks import once
+from jittok.common.pipeline import Pipeline
+from jittok.common.rows.ids import Ids
 from jittok.encode.python_fallback import (
     COST_PER_TEXT,
     around_rows,
@@ -21,26 +23,24 @@ from jittok.encode.python_fallback import (
     short_texts,
 )
 from jittok.errors import JittokError, UnsupportedVocab, refuse_keywords
-from jittok.inputs import Documents, Errors, OneText, check_options, to_bytes
-from jittok.locks import once
-from jittok.pipeline import Pipeline
-from jittok.pretoken_cache.default_size import bounded, default_cache_bytes
-from jittok.rows.ids import Ids
+from jittok.kernels.inputs import Documents, Errors, OneText, check_options, to_bytes
+from jittok.kernels.jit import WouldCompile, frozen, run_interruptible, without_compiling
+from jittok.kernels.pretoken_cache.default_size import bounded, default_cache_bytes
+from jittok.kernels.vocab_cache import CachedArrays, save_arrays
 from jittok.tokenizer.decoding import Decoding
 from jittok.tokenizer.pickling import own_of, read_only
 from jittok.vocab import Vocab, bundled_names
 from jittok.vocab.facts import SPECIAL_IDS, or_none
 from jittok.vocab.types import rules_of
-from jittok.vocab_cache import CachedArrays, save_arrays
 
 if TYPE_CHECKING:
-    from jittok._raw.encode_builtin import Builtin
     from jittok.align import Aligner, Alignment, AlignmentBatch
     from jittok.align.files import FileAligner
+    from jittok.common.rows import TokenArray
     from jittok.encode.encoder import Encoder
     from jittok.encode.options import EncodeOptions
-    from jittok.inputs import Texts
-    from jittok.rows import TokenArray
+    from jittok.kernels.inputs import Texts
+    from jittok.kernels.memory.encode_builtin import Builtin
     from jittok.trace import Trace
 
 OWN_CHECKS = frozenset({"plamo2", "plamo3", "test"})
@@ -245,8 +245,8 @@ class Tokenizer(Decoding):
         """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
         if others:
             refuse_keywords(self.encode_stream, others)
+        from jittok.common.rows import TokenArray
         from jittok.encode.batch import stretches
-        from jittok.rows import TokenArray
 
         meanwhile = self._rows_meanwhile(texts, add_special, parse_special, errors)
         if meanwhile is not None:
@@ -348,7 +348,7 @@ class Tokenizer(Decoding):
         if rows is None:
             self._may_wait = False
             return None
-        from jittok.rows import TokenArray
+        from jittok.common.rows import TokenArray
 
         ends = np.cumsum([0, *(row.size for row in rows)])
         found = TokenArray(np.concatenate([np.zeros(0, np.int32), *rows]), ends)
@@ -489,7 +489,7 @@ class Tokenizer(Decoding):
         return [describe(self.vocab, token, self.token_to_piece(token, special=True)) for token in ids]
 
     def _repr_html_(self) -> str:
-        from jittok.display import html
+        from jittok.common.display import html
 
         ids = {name: token for name in SPECIAL_IDS if (token := getattr(self, name)) is not None}
         merges = self.vocab.merge_offsets.size - 1 if isinstance(self.vocab, Vocab) else self.vocab.merges

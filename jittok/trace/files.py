@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jittok.pipeline import Pipeline, steps
+from jittok.common.pipeline import Pipeline, steps
 from jittok.reference.pipeline import runner
 from jittok.reference.pipeline.documents import aligned, read_text
 from jittok.reference.pipeline.models import Watch

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.models.vocab_types import kind_of
-from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.spaces_in_words import spaces_in_words
+from jittok.kernels.models.vocab_types import kind_of
+from jittok.kernels.pretokenize.definition import pre_type
+from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words
 from jittok.reference.detokenize import full_piece
 from jittok.reference.mapped_text import Mapped, Token, mapped
 from jittok.reference.special import Fragment

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.display import stages as html
-from jittok.display import terminal_trace as terminal
+from jittok.common.display import stages as html
+from jittok.common.display import terminal_trace as terminal
 
 Record = dict[str, Any]
 """Names and plain values: str, int, float, bool, None, and lists and records of these."""

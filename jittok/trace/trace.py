@@ -10,10 +10,10 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.display import stages as html
-from jittok.display import terminal_trace as terminal
+from jittok.common.display import stages as html
+from jittok.common.display import terminal_trace as terminal
+from jittok.common.pipeline import Pipeline
 from jittok.errors import UnsupportedVocab
-from jittok.pipeline import Pipeline
 from jittok.trace.fragments import insertions
 from jittok.trace.gdb import gdb_script
 from jittok.trace.sentences import sentence

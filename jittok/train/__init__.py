@@ -25,7 +25,7 @@ from jittok.vocab.keys import pre_names
 if TYPE_CHECKING:
     from typing import Unpack  # of Python 3.11
 
-    from jittok.inputs import Texts
+    from jittok.kernels.inputs import Texts
 
 __all__ = ["Counts", "How", "Options", "Trained", "count", "count_files", "train"]
 

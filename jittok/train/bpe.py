@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.locks import once
+from jittok.common.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 from jittok.errors import CorpusError, check_local
-from jittok.locks import once
 from jittok.train.counting.counts import MOST_IDS, Counts, check_number, to_bytes
 from jittok.train.counting.splitters import FILE, REGEX, cleans_spaces, is_unicode, lossless_names, special_texts
 from jittok.train.learner import LearnedMerges, WordCounts, learn
 from jittok.train.pairs import weigh_bytes
-from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -309,7 +309,7 @@ class Trained:
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """The trace as JSON Lines."""
-        from jittok.writers.atomic_files import atomic_file
+        from jittok.common.writers.atomic_files import atomic_file
 
         check_local(os.fsdecode(path), "--trace")
         with atomic_file(os.fsdecode(path)) as new, new.open("w", encoding="utf-8") as file:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 from jittok.errors import CorpusError, InWords
 from jittok.train.bpe import Learned, Trained
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts, to_bytes, to_text
 from jittok.train.counting.splitters import REGEX
 from jittok.train.learner import WordCounts, learn
-from jittok.unicode.tables import BYTE_OF_CHARACTER
 
 SHOWN = 10
 MOST_WORDS = 2000

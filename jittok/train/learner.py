@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
+from jittok.kernels.jit import frozen
 from jittok.train.merging import (
     BELOW,
     BEST,

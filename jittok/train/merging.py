@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import OutI32, OutI64, helper, kernel
-from jittok._raw import (
+from jittok.kernels.jit import OutI32, OutI64, helper, kernel
+from jittok.kernels.memory import (
     Window,
     get_i32,
     get_i64,

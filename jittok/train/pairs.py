@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, OutU64, as_int64, helper, kernel
-from jittok._raw import Window, get_i32, get_i64, get_u64, multiply, put_i32, put_i64, window
+from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, OutU64, as_int64, helper, kernel
+from jittok.kernels.memory import Window, get_i32, get_i64, get_u64, multiply, put_i32, put_i64, window
 
 SEPARATOR, GONE = -1, -2
 ABSENT = -1

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
+from jittok.common.writers.gguf_file import GgufVocab, write_gguf
+from jittok.common.writers.sentencepiece_file import write_model
 from jittok.errors import CorpusError, InWords
 from jittok.train.counting.characters import ALONE, BEGINS, BLOCK, CharacterWords, WordParts, blocks, scripts_of
 from jittok.train.counting.count import How, count
@@ -26,9 +29,6 @@ from jittok.train.counting.counts import Counts
 from jittok.train.counting.lines import IDENTITY, charsmap_bytes
 from jittok.train.learner import LearnedMerges, PieceRules, WordCounts, learn
 from jittok.train.pairs import ANY, SAME
-from jittok.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
-from jittok.writers.gguf_file import GgufVocab, write_gguf
-from jittok.writers.sentencepiece_file import write_model
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from jittok.common.unicode.tables import BYTE_OF_CHARACTER
+from jittok.common.writers.gguf_file import GgufVocab, write_gguf
 from jittok.errors import UnsupportedVocab
 from jittok.tokenizer import Tokenizer
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
 from jittok.train.learner import WordCounts, learn
-from jittok.unicode.tables import BYTE_OF_CHARACTER
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
-from jittok.writers.gguf_file import GgufVocab, write_gguf
 
 NORMAL = 4
 ROLES = ("bos", "eos", "eot", "eom", "unk", "sep", "pad", "mask")

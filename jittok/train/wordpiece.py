@@ -18,13 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import CorpusError
-from jittok.train.counting.characters import ALONE, ENDS, GONE, SAME, CharacterWords, WordParts, characters_of_texts
-from jittok.train.counting.count import How, count
-from jittok.train.counting.counts import Counts
-from jittok.train.learner import LearnedMerges, WordCounts, learn
-from jittok.unicode.characters import SPACE_MARK, SPACE_MARK_CODE
-from jittok.unicode.tables import (
+from jittok.common.unicode.characters import SPACE_MARK, SPACE_MARK_CODE
+from jittok.common.unicode.tables import (
     CONTROL,
     MARK,
     PUNCTUATION,
@@ -36,8 +31,13 @@ from jittok.unicode.tables import (
     lower,
     nfd,
 )
-from jittok.writers.atomic_files import atomic_file
-from jittok.writers.gguf_file import GgufVocab, write_gguf
+from jittok.common.writers.atomic_files import atomic_file
+from jittok.common.writers.gguf_file import GgufVocab, write_gguf
+from jittok.errors import CorpusError
+from jittok.train.counting.characters import ALONE, ENDS, GONE, SAME, CharacterWords, WordParts, characters_of_texts
+from jittok.train.counting.count import How, count
+from jittok.train.counting.counts import Counts
+from jittok.train.learner import LearnedMerges, WordCounts, learn
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

@@ -1,8 +1,8 @@
 """A GGUF vocabulary as a `Pipeline`: llama.cpp's steps in the same form as those of other files.
 
 The arrays of steps and models are those of the vocabulary, not copies. The reference runs these steps with their
-settings (`jittok.reference`). Kernels are selected and compiled from them (`compile_pipeline` in `jittok.models`).
-`info` and `compare` describe them in words.
+settings (`jittok.reference`). Kernels are selected and compiled from them (`compile_pipeline` in
+`jittok.kernels.models`). `info` and `compare` describe them in words.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.pipeline import Pipeline, models, steps
-from jittok.pipeline.pipeline import FIRST_TEXT, LSTRIP, RSTRIP, SPECIAL, read_only_array
-from jittok.pretokenize.records import PreType, pre_type
-from jittok.unicode.characters import KMER, SPACE_MARK
+from jittok.common.pipeline import Pipeline, models, steps
+from jittok.common.pipeline.pipeline import FIRST_TEXT, LSTRIP, RSTRIP, SPECIAL, read_only_array
+from jittok.common.unicode.characters import KMER, SPACE_MARK
+from jittok.kernels.pretokenize.records import PreType, pre_type
 from jittok.vocab.vocab import NO_TOKEN, Vocab
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""The bundled vocabularies: compressed GGUF headers under `jittok/data`; sources in its README."""
+"""The bundled vocabularies: compressed GGUF headers under `jittok/vocab/data`; sources in its README."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from jittok.vocab.vocab import Vocab
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")
+_DATA = os.path.join(os.path.dirname(__file__), "data")
 _ENDING = ".gguf.xz"
 
 
@@ -18,7 +18,7 @@ def bundled_names() -> list[str]:
 def bundled_path(name: str) -> str:
     """The compressed file of a bundled vocabulary. ValueError for an unknown name."""
     if name not in bundled_names():
-        from jittok.hints import nearest
+        from jittok.common.hints import nearest
 
         near = nearest(str(name), bundled_names())
         said = f"; did you mean {near!r}?" if near else " (jittok.load(path) reads other vocabularies from files)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from jittok.pipeline import Pipeline
+from jittok.common.pipeline import Pipeline
 from jittok.vocab.types import rules_of
 from jittok.vocab.vocab import Vocab, ragged_bytes, split_merge
 

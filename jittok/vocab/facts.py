@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.locks import once
+from jittok.common.pipeline import Pipeline
 from jittok.errors import InvalidToken
-from jittok.locks import once
-from jittok.pipeline import Pipeline
 from jittok.vocab import NO_TOKEN, Vocab
 
 SPECIAL_IDS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jittok.digest import blake2b
+from jittok.common.digest import blake2b
 from jittok.vocab.rows import ragged_bytes
 from jittok.vocab.types import rules_of
 

@@ -3,7 +3,7 @@ llama-arch and llama-vocab."""
 
 from __future__ import annotations
 
-from jittok.pretokenize import records
+from jittok.kernels.pretokenize import records
 from jittok.vocab.constants import GeneralKeys
 from jittok.vocab.constants import TokenizerKeys as Names
 from jittok.vocab.vocab import NO_TOKEN

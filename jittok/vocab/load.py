@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.unicode.characters import KMER_MARK
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
-from jittok.pretokenize.records import pre_type
-from jittok.unicode.characters import KMER_MARK
+from jittok.kernels.pretokenize.records import pre_type
 from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
 from jittok.vocab.constants import DEFAULT_ALIGNMENT
@@ -336,6 +336,6 @@ def _check_pieces(file: str, facts: dict[str, Any], texts: attr.TextIndex, bits:
 
 def _beyond_unicode(text: bytes) -> bool:
     """Whether permissive decoding finds a code point above U+10FFFF."""
-    from jittok.unicode.tables import code_points
+    from jittok.common.unicode.tables import code_points
 
     return max(code_points(text, shortest=False)) > 0x10FFFF

@@ -2,12 +2,12 @@
 
 A release has the name of a package that ships it, or llama.cpp's own number. Rules that depend on the release are
 applied while a vocabulary is read (`load`); other packages only read the fields of `Vocab`.
-A `tokenizer.ggml.pre` string has its release in its own record (`pretokenize/pre_types.json`, "since").
+A `tokenizer.ggml.pre` string has its release in its own record (`kernels/pretokenize/pre_types.json`, "since").
 """
 
 from __future__ import annotations
 
-from jittok.record import Record
+from jittok.common.record import Record
 
 
 class Release(Record):

@@ -1,13 +1,14 @@
 """Rules by vocabulary type for loading and describing: one record per type.
 
-`jittok.models.vocab_types` defines how a type encodes and decodes. Files are read before that, so this table is here.
+`jittok.kernels.models.vocab_types` defines how a type encodes and decodes. Files are read before that, so this table
+is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jittok.record import Record
+from jittok.common.record import Record
 
 
 class TypeRules(Record):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.locks import once
-from jittok.record import Record
+from jittok.common.locks import once
+from jittok.common.record import Record
 from jittok.vocab.fingerprint import fingerprint
 from jittok.vocab.releases import NEWEST
 from jittok.vocab.rows import ragged_bytes

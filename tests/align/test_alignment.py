@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from write_gguf import write_gguf
 
 import jittok
-from jittok._jit import JIT
 from jittok.align import Alignment, character_spans
 from jittok.errors import EncodingFailed, UnsupportedVocab
+from jittok.kernels.jit import JIT
 
 pytestmark = pytest.mark.skipif(not JIT, reason="real vocabularies take minutes without the compiler")
 

@@ -5,8 +5,8 @@ import random
 import pytest
 from made_up import made_up_tokenizer
 
-from jittok._jit import JIT
 from jittok.encode import chunked_alignment
+from jittok.kernels.jit import JIT
 
 PARTS = ["<bos>", "<unk>", " ", "   ", "\n\n", "a", "hello", "é", "½"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import CHECKED, JIT
+from jittok.kernels.jit import CHECKED, JIT
 
 pytestmark = pytest.mark.skipif(CHECKED or not JIT, reason="hundreds of kilobytes take long in plain Python")
 

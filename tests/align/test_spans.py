@@ -14,11 +14,11 @@ from texts import Texts
 from vocabs import KINDS, drawn_vocab
 from write_gguf import vocab_file
 
-from jittok._jit import JIT, U8, frozen, kernel
-from jittok._raw import window
 from jittok.align import direct_spans
 from jittok.align.characters import character_spans
 from jittok.errors import EncodingFailed, JittokError
+from jittok.kernels.jit import JIT, U8, frozen, kernel
+from jittok.kernels.memory import window
 from jittok.reference.tokenize import align as literal
 from jittok.tokenizer import Tokenizer
 from jittok.vocab import bundled_names, bundled_vocab, read_vocab

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from write_gguf import U8, Of, vocab_file
 
-from jittok._jit import JIT
+from jittok.common.unicode.characters import SPACE_MARK
+from jittok.kernels.jit import JIT
 from jittok.reference.tokenize import align
 from jittok.tokenizer import Tokenizer
-from jittok.unicode.characters import SPACE_MARK
 from jittok.vocab import Vocab, read_vocab
 
 LETTERS = ["a", "b", "e", "é", "è", "\u0301", " ", "\n", "A"]

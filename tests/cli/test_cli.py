@@ -20,7 +20,7 @@ import jittok
 from jittok import cli
 from jittok.cli import main
 from jittok.cli.texts import ProgressOf
-from jittok.rows import TokenArray
+from jittok.common.rows import TokenArray
 from jittok.tokenizer import Tokenizer
 
 
@@ -97,7 +97,7 @@ def test_output_is_a_saved_token_array(run: Any, tmp_path: Path) -> None:
 def test_output_in_many_stretches_is_the_same(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\n".join("ab hi" * (n % 7) for n in range(5000)).encode()
     assert run("encode", "--lines", "-o", str(tmp_path / "a"), stdin=text)[0] == 0
-    monkeypatch.setattr("jittok.inputs.containers.PART_BYTES", 1000)
+    monkeypatch.setattr("jittok.kernels.inputs.containers.PART_BYTES", 1000)
     monkeypatch.setattr("jittok.encode.stretches.STRETCH_BYTES", 100)
     monkeypatch.setattr("jittok.encode.stretches.STRETCH_MIN", 100)
     assert run("encode", "--lines", "-o", str(tmp_path / "b"), "--threads", "3", stdin=text)[0] == 0
@@ -264,7 +264,7 @@ from jittok.cli import common
 class Tok:
     def encode_stream(self, texts, **how):
         import numpy as np
-        from jittok.rows import TokenArray
+        from jittok.common.rows import TokenArray
         print("started", file=sys.stderr, flush=True)
         for _ in range(50_000):  # 2 GB, should nobody stop it
             yield TokenArray(np.zeros(10_000, np.int32), [0, 10_000])

@@ -10,8 +10,8 @@ import pytest
 
 from jittok.cli import main
 from jittok.cli.step_descriptions import _WORDS, in_words
-from jittok.pipeline.models import Model
-from jittok.pipeline.steps import REMOVED, Cut, Decoder, Normalizer, Pattern, Replace, Splitter, Squeeze, Strip
+from jittok.common.pipeline.models import Model
+from jittok.common.pipeline.steps import REMOVED, Cut, Decoder, Normalizer, Pattern, Replace, Splitter, Squeeze, Strip
 
 RANKS = [bytes([k]) for k in range(256)] + [b"th", b"he", b"the"]
 

@@ -15,7 +15,7 @@ import pytest
 
 import jittok
 from jittok.cli import main
-from jittok.writers.atomic_files import atomic_file
+from jittok.common.writers.atomic_files import atomic_file
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("orjson")
@@ -141,7 +141,7 @@ def test_of_two_files_the_one_that_failed_is_named(tmp_path: Path) -> None:
 def test_standard_output_is_written_to_where_it_is(tmp_path: Path) -> None:
     """As the shell has opened it: after what is there, and before what is printed later."""
     program = (
-        "import sys\nfrom jittok.writers.atomic_files import atomic_file\nsys.stdout.write('a ')\n"
+        "import sys\nfrom jittok.common.writers.atomic_files import atomic_file\nsys.stdout.write('a ')\n"
         "with atomic_file(sys.argv[1]) as new: new.write_text('page')\nsys.stdout.write(' z')"
     )
     log = tmp_path / "log"

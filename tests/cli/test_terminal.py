@@ -13,7 +13,15 @@ import pytest
 
 import jittok
 from jittok.cli import main
-from jittok.display.terminal import COMMANDS, harmless, harmless_json, one_name, print_notes, print_table, visible
+from jittok.common.display.terminal import (
+    COMMANDS,
+    harmless,
+    harmless_json,
+    one_name,
+    print_notes,
+    print_table,
+    visible,
+)
 
 EVIL = "x\x1b]0;title\x07\x1b[31m\u202ey"
 TOLD = r"x\x1b]0;title\x07\x1b[31m\u202ey"

@@ -11,8 +11,8 @@ import pytest
 from recorded_files import HERE
 
 import jittok
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.tokenizer import Tokenizer
-from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
 MARKS = r"[\p{L}\p{M}]+|[^\p{L}\p{M}]"

@@ -9,14 +9,14 @@ import pytest
 from drawn_files import byte_level_json
 
 import jittok
-from jittok._jit import frozen
 from jittok.align import files
 from jittok.cli import main
 from jittok.compare import Comparison, tally
 from jittok.compare.cells import FIRST_A, FIRST_B, LAST_A, LAST_B, START, STOP, Side, partings
 from jittok.compare.machines import _WitnessSearch
 from jittok.compare.scripts import script_of
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
 
 TEXTS = ["abc the cat", "", "e\u0301q\u0301 abc", "th<x>ab", "\u043f\u0440\u0438\u0432\u0435\u0442 ab"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
+from jittok.kernels.jit import frozen
 
 
 def key_of(number: int) -> NDArray[np.uint64]:

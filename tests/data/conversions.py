@@ -9,7 +9,7 @@ from pathlib import Path
 from recorded_files import HERE
 
 import jittok
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
 QWEN2 = (

@@ -22,7 +22,7 @@ from typing import Any
 
 from pair_vocab import pair_vocab
 
-from jittok.pretokenize.records import pre_names
+from jittok.kernels.pretokenize.records import pre_names
 
 HERE = Path(__file__).resolve().parent
 LONGEST = 160

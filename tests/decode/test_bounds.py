@@ -10,7 +10,7 @@ import pytest
 
 from jittok.decode.pieces import build_pieces, byte_piece
 from jittok.decode.rows import BAD_ID, DecodeFrame, join_rows
-from jittok.inputs import to_ids
+from jittok.kernels.inputs import to_ids
 from jittok.tokenizer import Tokenizer
 
 BYTE = 32

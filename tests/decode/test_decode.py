@@ -13,7 +13,7 @@ from jittok.decode.rows import BAD_ID, DecodeFrame, Decoder, clean_spaces, join_
 from jittok.decode.slices import parts_of, text_of
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
-from jittok.inputs import to_ids
+from jittok.kernels.inputs import to_ids
 from jittok.tokenizer import Tokenizer
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import JIT
-from jittok.merging.left_to_right import IMPOSSIBLE, LONG_WORD_SYMBOLS
+from jittok.kernels.jit import JIT
+from jittok.kernels.merging.left_to_right import IMPOSSIBLE, LONG_WORD_SYMBOLS
 
 PER_BYTE = 80
 """Bytes of address space that a byte of a long word may take, that of its ids among it."""

@@ -3,8 +3,8 @@
 import json
 
 import jittok
-from jittok._jit import CHECKED
-from jittok.unicode.tables import ENCODED_BYTE
+from jittok.common.unicode.tables import ENCODED_BYTE
+from jittok.kernels.jit import CHECKED
 
 FILE = {
     "model": {"type": "BPE", "vocab": {text.decode(): byte for byte, text in enumerate(ENCODED_BYTE)}, "merges": []},

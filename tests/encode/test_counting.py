@@ -7,8 +7,8 @@ import pytest
 from small_files import sentencepiece_of
 
 import jittok
-from jittok._jit import CHECKED, JIT
 from jittok.encode import buffer_pool, windowed_merging
+from jittok.kernels.jit import CHECKED, JIT
 from jittok.tokenizer import tokenizer
 
 LETTERS = [("<unk>", 2, 0.0), ("\u2581", 1, -0.1), *((text, 1, -0.1) for text in ("a", "b", "ab", "aba", "\ufdfa"))]

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from jittok._jit import frozen, has_compiler
-from jittok._raw import encode_builtin
-from jittok._raw.objects import TEXT_OF_BYTES, StrLayout
 from jittok.encode.call_sequence import BoundKernel, CallSequence, TextBuffer
 from jittok.encode.precheck import HOLDING, LONGEST_WITH_GIL, PreCheck, PreCheckCall
 from jittok.encode.short_text import ShortTextFrame
-from jittok.fragments import PAD
+from jittok.kernels.fragments import PAD
+from jittok.kernels.jit import frozen, has_compiler
+from jittok.kernels.memory import encode_builtin
+from jittok.kernels.memory.objects import TEXT_OF_BYTES, StrLayout
 
 NUMBER, DATA = 0, 1
 """The arguments of all kernels here."""

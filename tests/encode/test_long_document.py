@@ -14,9 +14,9 @@ import jittok
 from jittok.encode import batch, encoder, long_document, stretches
 from jittok.encode.workspace import Workspace
 from jittok.errors import EncodingFailed, JittokError
-from jittok.inputs import Documents, containers
-from jittok.models import rwkv, ugm
-from jittok.safe_cuts.rules import no_cuts
+from jittok.kernels.inputs import Documents, containers
+from jittok.kernels.models import rwkv, ugm
+from jittok.kernels.safe_cuts.rules import no_cuts
 from jittok.tokenizer import tokenizer
 
 WORDS = [

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import WouldCompile, frozen, kernel, without_compiling
 from jittok.encode import python_fallback
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import WouldCompile, frozen, kernel, without_compiling
 from jittok.reference import detokenize as plain_text
 from jittok.reference import tokenize as plain
 from jittok.tokenizer import python_fallback as decoding
@@ -217,7 +217,7 @@ def test_a_file_of_another_library_goes_that_way_too(file):
 
 NO_COMPILER = """
 import sys, jittok
-from jittok._jit import kernel
+from jittok.kernels.jit import kernel
 def refused(self):
     raise AssertionError(f"{self._name} is compiled")
 kernel._compile = refused
@@ -291,7 +291,7 @@ def test_a_damaged_charsmap_is_refused_before_anything_is_compiled():
 def test_a_first_text_of_an_empty_cache_does_not_wait_for_its_kernel(tmp_path):
     code = """
 import jittok
-from jittok.models.fake_model import encode_fragments
+from jittok.kernels.models.fake_model import encode_fragments
 from jittok.vocab import read_vocab
 from write_gguf import T, write_gguf
 tok = jittok.load(write_gguf({T + "model": "test", T + "tokens": [str(k) for k in range(50)]}))
@@ -315,7 +315,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv.pop())
 from write_gguf import T, write_gguf
 from jittok.cli import main
-from jittok._jit import kernel
+from jittok.kernels.jit import kernel
 path = Path(os.environ["JITTOK_CACHE_DIR"], "vocab.gguf")
 path.write_bytes(write_gguf({T + "model": "test", T + "tokens": [str(k) for k in range(50)]}))
 main([sys.argv[1], "--vocab", str(path)])

@@ -10,8 +10,8 @@ from drawn_files import SPLITS, byte_level_json, drawn_text
 from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
-from jittok._raw import encode_builtin
 from jittok.encode import short_text
+from jittok.kernels.memory import encode_builtin
 
 FILES = Path(__file__).parents[1] / "data" / "files"
 

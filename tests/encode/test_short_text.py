@@ -21,11 +21,11 @@ from made_up import MADE_UP, VOCABS
 from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
-from jittok._jit import JIT, shipped
-from jittok._raw import encode_builtin
-from jittok._raw.objects import bytes_data_offset, is_right, str_layout
+from jittok.common.rows.ids import Ids
 from jittok.encode import short_text
-from jittok.rows.ids import Ids
+from jittok.kernels.jit import JIT, shipped
+from jittok.kernels.memory import encode_builtin
+from jittok.kernels.memory.objects import bytes_data_offset, is_right, str_layout
 
 SHIP = Path(__file__).parents[2] / "ship"
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []
@@ -71,7 +71,7 @@ def test_only_bytes_and_ascii_str_go_the_quick_way():
         assert short_text.try_short_text(encoder, other, rule) is None
     for text in ("some words", Text("some words"), bytearray(b"some words"), memoryview(b"some words")):
         found = tok.encode(text)
-        assert (type(found), found.tolist()) == (jittok.rows.ids.Ids, known)
+        assert (type(found), found.tolist()) == (jittok.common.rows.ids.Ids, known)
     with pytest.raises(TypeError, match="found int"):
         tok.encode(5)
 

@@ -8,11 +8,11 @@ import pytest
 from drawn_files import SPLITS, byte_level_json, drawn_json, drawn_text
 
 import jittok
-from jittok._jit import JIT
-from jittok._raw.objects import bytes_data_offset
 from jittok.encode import small_batch
 from jittok.encode.batch import encode_batch
 from jittok.errors import EncodingFailed
+from jittok.kernels.jit import JIT
+from jittok.kernels.memory.objects import bytes_data_offset
 
 RULES = [{}, {"add_special": True}, {"parse_special": True}, {"errors": "replace"}]
 quick = pytest.mark.skipif(not bytes_data_offset(), reason="texts are never read in place here")

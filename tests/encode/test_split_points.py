@@ -6,9 +6,9 @@ import random
 import pytest
 
 import jittok
-from jittok._jit import JIT
+from jittok.common.pipeline.steps import Cut, Pattern
 from jittok.encode import split_points
-from jittok.pipeline.steps import Cut, Pattern
+from jittok.kernels.jit import JIT
 from jittok.reference.pipeline import Runner
 
 PARTS = ["a", "ab", "b", " ", "  ", "\n", "1", "22", ".", "!?", "é", "e\u0301\u0323", "\ufdfa", "中",

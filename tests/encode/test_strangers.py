@@ -8,11 +8,11 @@ from charsmap import build_charsmap
 from small_files import sentencepiece_of
 
 import jittok
-from jittok._jit import JIT, frozen
 from jittok.encode import windowed_merging
 from jittok.encode.steps import FragmentTexts
-from jittok.fragments import PAD, TEXT
-from jittok.normalize.sentencepiece import STRANGE, known_characters
+from jittok.kernels.fragments import PAD, TEXT
+from jittok.kernels.jit import JIT, frozen
+from jittok.kernels.normalize.sentencepiece import STRANGE, known_characters
 from jittok.reference.pipeline import Runner
 
 BPE, NORMAL, UNKNOWN, USER, BYTE = 2, 1, 2, 4, 6

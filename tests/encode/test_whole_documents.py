@@ -13,9 +13,9 @@ from small_package import with_kernels
 import jittok
 from jittok.encode import whole_documents
 from jittok.encode.workspace import Workspace
-from jittok.inputs import Documents
-from jittok.special.partition import cut_documents
-from jittok.special.tables import compile_special
+from jittok.kernels.inputs import Documents
+from jittok.kernels.special.partition import cut_documents
+from jittok.kernels.special.tables import compile_special
 
 VOCABS = {name: jittok.bundled(name).vocab for name in ("gpt-2", "t5")}
 
@@ -72,7 +72,7 @@ def test_a_text_that_may_have_a_special_token_is_left_to_the_kernel(text):
 def test_a_first_text_does_not_wait_for_the_kernel_that_cuts(tmp_path):
     code = """
 import jittok
-from jittok.special.partition import cut_documents
+from jittok.kernels.special.partition import cut_documents
 tok = jittok.bundled("bert")
 plain = tok.encode_batch(["a first text", ""])
 print(cut_documents.entry is None)
@@ -80,7 +80,7 @@ both = tok.encode_batch(["a first text", "", "[MASK]"], parse_special=True)
 print(cut_documents.cache_hit, both[0].tolist() == plain[0].tolist(), both[2].tolist())
 """
     jittok.bundled("bert").encode_batch(["a first text", ""])  # its other kernels are compiled here or by a test before
-    cache = with_kernels(tmp_path, "jittok.special.partition.") / "cache"
+    cache = with_kernels(tmp_path, "jittok.kernels.special.partition.") / "cache"
     env = os.environ | {"JITTOK_CACHE_DIR": str(cache), "JITTOK_SHIPPED": "0"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["True", "False True [103]"]

@@ -7,8 +7,8 @@ from charsmap import build_charsmap
 from small_files import sentencepiece_of
 
 import jittok
-from jittok._jit import JIT
 from jittok.encode import windowed_merging
+from jittok.kernels.jit import JIT
 
 BPE, NORMAL, UNKNOWN, USER_DEFINED, BYTE = 2, 1, 2, 4, 6
 MAP = build_charsmap(

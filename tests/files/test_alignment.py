@@ -11,10 +11,10 @@ from drawn_files import drawn_json, drawn_text
 from recorded_files import HERE
 
 import jittok
-from jittok._jit import JIT
 from jittok.align import files as align_files
 from jittok.align import spelled_tokens, windows
 from jittok.files import read_pipeline
+from jittok.kernels.jit import JIT
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline.documents import aligned
 

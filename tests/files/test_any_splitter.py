@@ -10,10 +10,10 @@ from drawn_files import drawn_text
 from drawn_splitters import BEHAVIORS, MANY_CLASSES, MODELS, drawn_file, drawn_model, metaspace, split
 
 import jittok
-from jittok._jit import JIT
+from jittok.common.pipeline.steps import REMOVED, Cut, Pattern
 from jittok.files import read_pipeline
-from jittok.pipeline.steps import REMOVED, Cut, Pattern
-from jittok.pretokenize.stage_chain import chain_of
+from jittok.kernels.jit import JIT
+from jittok.kernels.pretokenize.stage_chain import chain_of
 from jittok.reference.pipeline import Runner
 
 FILES, TEXTS = (12, 30) if JIT else (2, 8)

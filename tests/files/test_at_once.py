@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
-from jittok import _jit, loading
+from jittok.common.pipeline.patterns import explicit
+from jittok.common.pipeline.pipeline import packed, packed_texts
+from jittok.common.pipeline.steps import CRATE, ONIG
 from jittok.errors import MalformedVocab
 from jittok.files import hf_merges
 from jittok.files.hf_models import read_vocabulary
 from jittok.files.json_nodes import Node
-from jittok.pipeline.patterns import explicit
-from jittok.pipeline.pipeline import packed, packed_texts
-from jittok.pipeline.steps import CRATE, ONIG
-from jittok.pretokenize import file_splitters
-from jittok.pretokenize.automaton import _without_escapes, sre_parse
+from jittok.kernels import jit
+from jittok.kernels.pretokenize import file_splitters
+from jittok.kernels.pretokenize.automaton import _without_escapes, sre_parse
+from jittok.tokenizer import loading
 
 PARTS = ["a", "b", "é", "ab", "\u2581", "\0", "", "#version"]
 
@@ -101,7 +102,7 @@ def test_the_collector_runs_where_a_kernel_is_compiled():
     assert gc.isenabled()
     with loading._without_collector():
         assert not gc.isenabled()
-        for tell in [*_jit.on_compile]:
+        for tell in [*jit.on_compile]:
             tell(True)
         assert gc.isenabled()
     assert gc.isenabled()

@@ -5,13 +5,13 @@ import random
 import numpy as np
 import pytest
 
-from jittok._jit import JIT, U8, OutI32, frozen, kernel
-from jittok._raw import PAD, window
-from jittok.pipeline.known_patterns import GREEDY_CL100K, O200K
-from jittok.pipeline.steps import ISOLATED, Cut, Pattern
-from jittok.pretokenize.file_splitters import family_of, splitter_of_stages
-from jittok.pretokenize.splitters.blocks import CharacterClasses, open_classes
-from jittok.pretokenize.splitters.general import (
+from jittok.common.pipeline.known_patterns import GREEDY_CL100K, O200K
+from jittok.common.pipeline.steps import ISOLATED, Cut, Pattern
+from jittok.kernels.jit import JIT, U8, OutI32, frozen, kernel
+from jittok.kernels.memory import PAD, window
+from jittok.kernels.pretokenize.file_splitters import family_of, splitter_of_stages
+from jittok.kernels.pretokenize.splitters.blocks import CharacterClasses, open_classes
+from jittok.kernels.pretokenize.splitters.general import (
     Splitter,
     SplitWork,
     make_split_work,
@@ -19,8 +19,8 @@ from jittok.pretokenize.splitters.general import (
     open_splitter,
     split_text,
 )
-from jittok.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.pretokenize.splitters.llama3 import split_llama3
+from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.kernels.pretokenize.splitters.llama3 import split_llama3
 
 TEKKEN = O200K.replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace(r"\p{N}{1,3}", r"\p{N}")
 PARTS = [

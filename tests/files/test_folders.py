@@ -6,9 +6,9 @@ import os
 import pytest
 
 import jittok
-from jittok import loading
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.errors import JittokError, MalformedVocab, UnsupportedVocab
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.tokenizer import loading
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##a", "##b", "ab", "x", "<", ">", "<x>", "abc"]
 BYTES = [chr(c) for c in CHARACTER_OF_BYTE]
@@ -176,7 +176,7 @@ def test_folders_of_other_files_are_kept_apart_whatever_their_names(tmp_path):
         place.mkdir()
     for name, content in (("a.model", b"first"), ("b.model", b"second")):
         (two / name).write_bytes(content)
-    known = jittok.vocab_cache.name_of(b"first")
+    known = jittok.kernels.vocab_cache.name_of(b"first")
     (one / f"a.model {known}\nb.model").write_bytes(b"second")
     keys = [loading._take_parts(str(place), {})[0]() for place in (two, one)]
     assert keys[0] != keys[1]

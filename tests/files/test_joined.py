@@ -9,11 +9,11 @@ import pytest
 from small_files import sentencepiece_of
 
 import jittok
-from jittok._jit import JIT
 from jittok.decode import piece_decoder, reference_decoder
 from jittok.decode.piece_decoder import make_piece_decoder
 from jittok.files import read_pipeline
 from jittok.files.growth import MOST_GROWTH
+from jittok.kernels.jit import JIT
 from jittok.reference.pipeline import runner
 
 SPACE, MARK = " ", "▁"

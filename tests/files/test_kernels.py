@@ -9,16 +9,16 @@ from amounts import amount
 from drawn_files import drawn_json, drawn_text
 
 import jittok
-from jittok._jit import JIT, U8, frozen, kernel
-from jittok._raw import composed_mask, composing_leads, window
+from jittok.common.unicode.libraries import characters, normal_form
+from jittok.common.unicode.nfc import class_table, composing_pairs, decompositions, seconds
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.files import read_pipeline
-from jittok.normalize.nfc_fragments import NotUtf8, changed_fragments, nfc_tables
-from jittok.normalize.quick_check import COMPOSES, COMPOSES_MASK, LEADS, known_by_lead, settled_mask
+from jittok.kernels.jit import JIT, U8, frozen, kernel
+from jittok.kernels.memory import composed_mask, composing_leads, window
+from jittok.kernels.normalize.nfc_fragments import NotUtf8, changed_fragments, nfc_tables
+from jittok.kernels.normalize.quick_check import COMPOSES, COMPOSES_MASK, LEADS, known_by_lead, settled_mask
+from jittok.kernels.structures.utf8_check import VALID, first_malformed
 from jittok.reference.pipeline import Runner
-from jittok.structures.utf8_check import VALID, first_malformed
-from jittok.unicode.libraries import characters, normal_form
-from jittok.unicode.nfc import class_table, composing_pairs, decompositions, seconds
-from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 FILES = amount(24, 12, 1)
 

@@ -9,8 +9,8 @@ import pytest
 from recorded_files import HERE, SHARED
 
 import jittok
+from jittok.common.pipeline.growth import ALWAYS_ALLOWED, MOST_TIMES, needs_measuring
 from jittok.errors import EncodingFailed
-from jittok.pipeline.growth import ALWAYS_ALLOWED, MOST_TIMES, needs_measuring
 
 NAMES = sorted(
     {

@@ -9,12 +9,12 @@ import regex
 from drawn_files import SPLITS, byte_level_json
 
 import jittok
-from jittok.pipeline.known_patterns import GPT2, GREEDY_CL100K, GREEDY_R50K, O200K
-from jittok.pipeline.patterns import compiled, explicit
-from jittok.pipeline.steps import Pattern
-from jittok.pretokenize.automaton import compile_pattern
-from jittok.pretokenize.linear_time import is_linear
-from jittok.pretokenize.matcher import Matcher
+from jittok.common.pipeline.known_patterns import GPT2, GREEDY_CL100K, GREEDY_R50K, O200K
+from jittok.common.pipeline.patterns import compiled, explicit
+from jittok.common.pipeline.steps import Pattern
+from jittok.kernels.pretokenize.automaton import compile_pattern
+from jittok.kernels.pretokenize.linear_time import is_linear
+from jittok.kernels.pretokenize.matcher import Matcher
 
 FAST = [
     GPT2, O200K, GREEDY_R50K, GREEDY_CL100K, *SPLITS, r"a+b?|c", r"\s*[\r\n]+|\s+(?!\S)|\s+", r"a+b+c|a+|b+",

@@ -17,7 +17,7 @@ TEXTS = ["", "Hello world", "été \n\n naïve 你好", "a  b\tc 1234 it's", "\u
 
 @pytest.fixture
 def cached(tmp_path, monkeypatch):
-    monkeypatch.setattr(jittok.vocab_cache, "cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr(jittok.kernels.vocab_cache, "cache_dir", lambda: tmp_path / "cache")
     (tmp_path / "cache" / "vocabularies").mkdir(parents=True)
 
 

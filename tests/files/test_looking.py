@@ -12,12 +12,12 @@ import pytest
 import regex
 
 import jittok
-from jittok.pipeline.patterns import PatternError, check_pattern, compiled, explicit
-from jittok.pipeline.steps import BEHAVIORS, CRATE, ONIG, Cut, Pattern
-from jittok.pretokenize import lookaround
-from jittok.pretokenize.file_splitters import crosses
-from jittok.pretokenize.matcher import Matcher
-from jittok.pretokenize.records import pre_types
+from jittok.common.pipeline.patterns import PatternError, check_pattern, compiled, explicit
+from jittok.common.pipeline.steps import BEHAVIORS, CRATE, ONIG, Cut, Pattern
+from jittok.kernels.pretokenize import lookaround
+from jittok.kernels.pretokenize.file_splitters import crosses
+from jittok.kernels.pretokenize.matcher import Matcher
+from jittok.kernels.pretokenize.records import pre_types
 from jittok.reference.pipeline.normalize import Piece
 from jittok.reference.pipeline.split import splitter
 
@@ -143,7 +143,7 @@ def test_only_a_splitter_may_match_the_empty_text():
 
 def pairs_json(pattern: str, among: bytes = bytes(range(256))) -> str:
     """A byte-level BPE that joins any two bytes `among` which the texts are: every cut that is wrong changes ids."""
-    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 
     vocab = {chr(letter): number for number, letter in enumerate(CHARACTER_OF_BYTE)}
     letters = [chr(CHARACTER_OF_BYTE[byte]) for byte in among]
@@ -181,7 +181,7 @@ def test_info_tells_a_pattern_that_no_kernel_finds(tmp_path, capsys):
 
 def test_white_space_that_ends_a_text_is_one_word_of_cl100k():
     """`\\s++$` is before `\\s*[\\r\\n]`: a token may reach across the last line feed there, and only there."""
-    from jittok.pipeline.known_patterns import CL100K
+    from jittok.common.pipeline.known_patterns import CL100K
 
     pattern = Pattern(CL100K, engine=CRATE)
     assert words(pattern, "removed", True, "a\n  \nb\n \t") == ["a", "\n  \n", "b", "\n \t"]

@@ -9,8 +9,8 @@ from drawn_pipelines import drawn_pipeline
 from guarded import Guarded
 
 import jittok
-from jittok._jit import JIT
-from jittok.pipeline.known_patterns import GPT2, O200K
+from jittok.common.pipeline.known_patterns import GPT2, O200K
+from jittok.kernels.jit import JIT
 
 COUNT = 60 if JIT else 6
 FILES = [

@@ -9,8 +9,8 @@ import os
 import pytest
 
 import jittok
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.errors import UnsupportedVocab
-from jittok.unicode.tables import CHARACTER_OF_BYTE
 
 TEXTS = [
     "", "a", "Hello world", " Hello  World , it 's  12 .", "caf\u00e9 \u00c9t\u00e9 \u3053\u3093", "line\n\ttwo \n",

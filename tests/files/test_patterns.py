@@ -6,12 +6,12 @@ import re
 import pytest
 import regex
 
-from jittok.pipeline.patterns import PatternError, _read, compiled, explicit, is_possessive
-from jittok.pipeline.steps import CRATE, ISOLATED, ONIG, REMOVED, Cut, Pattern
-from jittok.pretokenize.automaton import compile_pattern
-from jittok.pretokenize.file_splitters import covers, family_of, splitter_of_stages
-from jittok.pretokenize.matcher import automaton_of
-from jittok.unicode.libraries import mapping, normal_form
+from jittok.common.pipeline.patterns import PatternError, _read, compiled, explicit, is_possessive
+from jittok.common.pipeline.steps import CRATE, ISOLATED, ONIG, REMOVED, Cut, Pattern
+from jittok.common.unicode.libraries import mapping, normal_form
+from jittok.kernels.pretokenize.automaton import compile_pattern
+from jittok.kernels.pretokenize.file_splitters import covers, family_of, splitter_of_stages
+from jittok.kernels.pretokenize.matcher import automaton_of
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from charsmap import build_charsmap
 from small_files import sentencepiece, sentencepiece_of
 
 import jittok
-from jittok._jit import JIT
 from jittok.encode import windowed_merging
 from jittok.files import read_pipeline
-from jittok.models.spm.unused_pieces import halves, parts_of
+from jittok.kernels.jit import JIT
+from jittok.kernels.models.spm.unused_pieces import halves, parts_of
+from jittok.kernels.safe_cuts.cuts import CLASSES, LETTER, OTHER
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline import sentencepiece as plain_pieces
-from jittok.safe_cuts.cuts import CLASSES, LETTER, OTHER
 
 UNIGRAM, BPE, WORD, CHAR = range(1, 5)
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)

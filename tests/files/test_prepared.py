@@ -13,11 +13,11 @@ from drawn_pipelines import drawn_pipeline
 from drawn_unigram import LETTERS, MAP, drawn_unigram, drawn_words
 
 import jittok
-from jittok._jit import JIT
+from jittok.common.pipeline import steps
+from jittok.common.pipeline.growth import MOST_UNMEASURED
 from jittok.encode import steps as prepare
 from jittok.files import read_pipeline
-from jittok.pipeline import steps
-from jittok.pipeline.growth import MOST_UNMEASURED
+from jittok.kernels.jit import JIT
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline import normalize as reference_normalize
 from jittok.reference.pipeline.documents import aligned

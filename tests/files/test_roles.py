@@ -87,7 +87,7 @@ def test_which_tokens_a_folder_names_changes_neither_ids_nor_the_fingerprint(tmp
 
 
 def test_what_is_kept_of_a_folder_goes_when_a_file_beside_it_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(jittok.vocab_cache, "cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr(jittok.kernels.vocab_cache, "cache_dir", lambda: tmp_path / "cache")
     (tmp_path / "cache" / "vocabularies").mkdir(parents=True)
     place = tmp_path / "files"
     place.mkdir()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import jittok.files
-from jittok._jit import JIT
 from jittok.errors import JittokError
 from jittok.files import scan_pieces
+from jittok.kernels.jit import JIT
 
 sys.path.append(str(Path(__file__).parents[1] / "fuzz"))
 import small_files

@@ -6,8 +6,8 @@ import pytest
 from small_files import sentencepiece_of
 
 import jittok
-from jittok._jit import JIT
 from jittok.files import read_pipeline
+from jittok.kernels.jit import JIT
 from jittok.reference.pipeline import Runner
 
 UNIGRAM, BPE, WORD, CHAR = range(1, 5)

@@ -8,17 +8,17 @@ import pytest
 from drawn_splitters import MODELS, drawn_model
 
 import jittok
-from jittok._jit import JIT
 from jittok.cli.step_descriptions import in_words
+from jittok.common.pipeline.steps import CutScripts
+from jittok.common.unicode.libraries import scripts
 from jittok.encode.plan import raw_marking
 from jittok.files import read_pipeline
-from jittok.pipeline.steps import CutScripts
-from jittok.pretokenize.automaton import compile_pattern
-from jittok.pretokenize.scripts import automaton_of_scripts, halves
+from jittok.kernels.jit import JIT
+from jittok.kernels.pretokenize.automaton import compile_pattern
+from jittok.kernels.pretokenize.scripts import automaton_of_scripts, halves
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline.normalize import Piece
 from jittok.reference.pipeline.split import splitter
-from jittok.unicode.libraries import scripts
 
 SCRIPTS = {"type": "UnicodeScripts"}
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}

@@ -7,12 +7,30 @@ import pytest
 from drawn_unigram import drawn_model, drawn_unigram, drawn_words
 
 import jittok
-from jittok._jit import JIT, U8, OutI32, frozen, kernel
-from jittok._raw import window
-from jittok.models.ugm.files import lattice
-from jittok.models.ugm.files.token_matches import AT, BUFFER_SIZE, DEPTH, MASK, NODE, OFFSETS, TOKENS, find_tokens
-from jittok.pipeline.pipeline import packed
-from jittok.structures.double_array import BASE, FREE, PARENT, ROOT, UNIT, VALUE, DoubleArray, build_double_array
+from jittok.common.pipeline.pipeline import packed
+from jittok.kernels.jit import JIT, U8, OutI32, frozen, kernel
+from jittok.kernels.memory import window
+from jittok.kernels.models.ugm.files import lattice
+from jittok.kernels.models.ugm.files.token_matches import (
+    AT,
+    BUFFER_SIZE,
+    DEPTH,
+    MASK,
+    NODE,
+    OFFSETS,
+    TOKENS,
+    find_tokens,
+)
+from jittok.kernels.structures.double_array import (
+    BASE,
+    FREE,
+    PARENT,
+    ROOT,
+    UNIT,
+    VALUE,
+    DoubleArray,
+    build_double_array,
+)
 
 KINDS = {"tokenizer.json": drawn_unigram, "model": drawn_model}
 UNUSED = (0, FREE, -1, 0)

@@ -8,9 +8,9 @@ import pytest
 import small_files
 
 import jittok
+from jittok.common.rows import TokenArray
 from jittok.errors import MalformedVocab
 from jittok.reference.pipeline import runner
-from jittok.rows import TokenArray
 
 COUNT = 6
 E2, X82, XAC, A = (COUNT + byte for byte in (0xE2, 0x82, 0xAC, 0x61))

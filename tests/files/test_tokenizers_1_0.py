@@ -40,7 +40,7 @@ def test_a_suffix_of_words_is_refused():
 
 
 def test_objects_of_tokenizers_1_0_give_their_own_answers_or_are_refused_by_name(monkeypatch):
-    monkeypatch.setattr("jittok.objects.Tokenizer", lambda made: made)  # the plain reference is enough
+    monkeypatch.setattr("jittok.tokenizer.objects.Tokenizer", lambda made: made)  # the plain reference is enough
     refused = []
     for row in ROWS:
         try:

@@ -13,9 +13,9 @@ from guarded import Guarded
 from small_files import _field
 
 import jittok
-from jittok._jit import JIT
 from jittok.files import read_pipeline
-from jittok.models.ugm.files import kernel, long_texts
+from jittok.kernels.jit import JIT
+from jittok.kernels.models.ugm.files import kernel, long_texts
 from jittok.reference.pipeline import Runner
 
 KINDS = {"tokenizer.json": drawn_unigram, "model": drawn_model}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import small_files
 
-from jittok._jit import JIT
+from jittok.common.unicode.tables import ENCODED_BYTE
 from jittok.errors import MalformedVocab
 from jittok.files import ranks as files
-from jittok.models.bpe.files import spelled_in_bytes
-from jittok.unicode.tables import ENCODED_BYTE
+from jittok.kernels.jit import JIT
+from jittok.kernels.models.bpe.files import spelled_in_bytes
 
 TEKKEN = small_files.tekken()
 

@@ -4,8 +4,8 @@ import pytest
 from drawn_files import byte_level_json
 
 import jittok
+from jittok.common.pipeline.known_patterns import GPT2, O200K
 from jittok.errors import EncodingFailed
-from jittok.pipeline.known_patterns import GPT2, O200K
 
 BAD = [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe3\x81", b"\x80"]
 PATTERNS = [GPT2, O200K, r"\s+|\S"]

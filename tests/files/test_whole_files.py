@@ -7,10 +7,10 @@ import pytest
 from drawn_files import ALPHABET, drawn_text
 
 import jittok
-from jittok._jit import JIT
+from jittok.common.pipeline.known_patterns import GPT2
 from jittok.files import read_pipeline
-from jittok.models.bpe.files import IN_NO_TEXT
-from jittok.pipeline.known_patterns import GPT2
+from jittok.kernels.jit import JIT
+from jittok.kernels.models.bpe.files import IN_NO_TEXT
 from jittok.reference.pipeline import Runner
 
 COUNT = 150 if JIT else 20

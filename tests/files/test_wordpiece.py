@@ -8,11 +8,11 @@ import pytest
 from drawn_files import BERT, drawn_text, drawn_words
 
 import jittok
-from jittok._jit import JIT
 from jittok.encode import pipeline_encoder
 from jittok.files import read_pipeline
-from jittok.models.wpm.alphabet import BLANK, DROPPED
-from jittok.models.wpm.bert import characters
+from jittok.kernels.jit import JIT
+from jittok.kernels.models.wpm.alphabet import BLANK, DROPPED
+from jittok.kernels.models.wpm.bert import characters
 from jittok.reference.pipeline import Runner
 
 SETTINGS = range(16) if JIT else [15]

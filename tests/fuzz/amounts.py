@@ -3,7 +3,7 @@ plain Python about a hundred times, so tests do less there."""
 
 from typing import TypeVar
 
-from jittok._jit import CHECKED, JIT
+from jittok.kernels.jit import CHECKED, JIT
 
 T = TypeVar("T")
 

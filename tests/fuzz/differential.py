@@ -26,7 +26,7 @@ from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
 from jittok.encode.options import EncodeOptions
 from jittok.errors import EncodingFailed, JittokError
-from jittok.pretoken_cache.tables import PretokenCache, make_cache
+from jittok.kernels.pretoken_cache.tables import PretokenCache, make_cache
 from jittok.reference.tokenize import tokenize
 from jittok.vocab import Vocab, bundled_vocab, read_vocab
 from jittok.vocab.keys import pre_names

@@ -6,8 +6,8 @@ import json
 import random
 from typing import Any
 
-from jittok.pipeline.known_patterns import O200K
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.pipeline.known_patterns import O200K
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
 _END = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

@@ -6,7 +6,7 @@ from typing import Any
 
 from drawn_files import ALPHABET
 
-from jittok.models.bpe.files import IN_NO_TEXT
+from jittok.kernels.models.bpe.files import IN_NO_TEXT
 
 NORMALIZERS: tuple[list[dict[str, Any]], ...] = (
     [], [{"type": "NFC"}], [{"type": "Lowercase"}], [{"type": "NFKD"}, {"type": "StripAccents"}],

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
-from jittok._raw import FAST
-from jittok.inputs import Documents
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import frozen
+from jittok.kernels.memory import FAST
 
 PAGE = mmap.PAGESIZE
 _NO_ACCESS = 0

@@ -5,7 +5,7 @@ import re
 import numpy as np
 from hypothesis import strategies as st
 
-from jittok.pretokenize.automaton import DEAD, START
+from jittok.kernels.pretokenize.automaton import DEAD, START
 
 LETTERS = b"ab' 1\n\xd2"
 

@@ -7,7 +7,7 @@ import json
 import struct
 from typing import Any
 
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
 PAIRS = [("t", "h"), ("th", "e"), ("i", "n"), ("a", "n"), ("an", "d"), ("1", "2"), ("12", "3")]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jittok.pretokenize.definition import pre_type
+from jittok.common.unicode.characters import SPACE_MARK
+from jittok.common.unicode.tables import ENCODED_BYTE, decode, is_whitespace, nfd
+from jittok.kernels.pretokenize.definition import pre_type
 from jittok.reference import ugm
 from jittok.reference.detokenize import decode_bytes
 from jittok.reference.mapped_text import Mapped, mapped
@@ -13,8 +15,6 @@ from jittok.reference.nfc import nfc
 from jittok.reference.special import partition
 from jittok.reference.vocab_tables import per_vocab
 from jittok.reference.wpm import is_dropped
-from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.tables import ENCODED_BYTE, decode, is_whitespace, nfd
 from jittok.vocab import Vocab
 
 MARK = SPACE_MARK.encode()

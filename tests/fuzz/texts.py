@@ -6,9 +6,9 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from jittok.pretokenize.definition import pre_types
-from jittok.unicode.characters import SPACE_MARK
-from jittok.unicode.tables import LAST_CODE_POINT, flag_table, utf8
+from jittok.common.unicode.characters import SPACE_MARK
+from jittok.common.unicode.tables import LAST_CODE_POINT, flag_table, utf8
+from jittok.kernels.pretokenize.definition import pre_types
 from jittok.vocab import Vocab
 
 BLANKS = [9, 10, 11, 12, 13, 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]

@@ -9,7 +9,7 @@ from typing import Any
 from charsmap import build_charsmap
 from write_gguf import I8, U8, Of, T, vocab_file
 
-from jittok.unicode.tables import ENCODED_BYTE
+from jittok.common.unicode.tables import ENCODED_BYTE
 from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS, USER_TEXTS
 from jittok.vocab.keys import ID_KEYS, pre_names
 

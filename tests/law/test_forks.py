@@ -16,7 +16,7 @@ import pytest
 from write_gguf import T, write_gguf
 
 import jittok
-from jittok import locks
+from jittok.common import locks
 
 pytestmark = pytest.mark.process
 
@@ -27,7 +27,7 @@ PROGRAM = """
 import os, sys, threading, time
 import jittok
 from jittok import locks
-from jittok._jit import kernel, object_code, store
+from jittok.kernels.jit import kernel, object_code, store
 
 def child_encodes(first=lambda: None, seconds=100):
     "Fork; whether the child can do what is first, encode and decode within its time."
@@ -104,7 +104,7 @@ print(child_encodes())
 """
 
 COLD = """
-import jittok._jit.compiler as compiler
+import jittok.kernels.jit.compiler as compiler
 inside, go = threading.Event(), threading.Event()
 original = compiler.compile_kernel
 
@@ -257,7 +257,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
 AMID_A_PROPERTY = """
-from jittok.pipeline import pipeline
+from jittok.common.pipeline import pipeline
 inside, go = threading.Event(), threading.Event()
 tok = jittok.load(json_file(), cache=False)
 pipe, original = tok.vocab, pipeline._rows
@@ -280,7 +280,7 @@ thread.join()
 
 AMID_A_TABLE = """
 import io
-from jittok.unicode import libraries
+from jittok.common.unicode import libraries
 inside, go = threading.Event(), threading.Event()
 thread = threading.Thread(target=libraries.ranges, args=("whitespace",))
 
@@ -382,13 +382,13 @@ def test_a_fork_amid_reading_a_table_of_characters_leaves_a_child_that_reads_oth
 def test_no_lock_is_made_that_a_fork_does_not_renew():
     """Those of one call may be any: a child begins calls of its own."""
     of_a_call = {"corpus/formats/disk_ids.py", "train/counting/counter.py", "train/counting/count.py",
-                 "train/counting/files.py", "encode/long_document.py", "_jit/interruptible.py", "_jit/pool.py",
-                 "locks.py"}  # fmt: skip
+                 "train/counting/files.py", "encode/long_document.py", "kernels/jit/interruptible.py",
+                 "kernels/jit/pool.py", "common/locks.py"}  # fmt: skip
     words = re.compile(r"cached_property|\b(?:R?Lock|Condition|Semaphore|Event)\(\)|allocate_lock")
     home = Path(jittok.__file__).parent
     found = {str(path.relative_to(home)) for path in home.rglob("*.py")
              if words.search(path.read_text(encoding="utf-8").replace("locks.Lock()", ""))
-             and "from jittok.locks import" not in path.read_text(encoding="utf-8")}  # fmt: skip
+             and "from jittok.common.locks import" not in path.read_text(encoding="utf-8")}  # fmt: skip
     assert found == of_a_call
 
 

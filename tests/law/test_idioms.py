@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.rows import TokenArray
-from jittok.rows.ids import Ids
+from jittok.common.rows import TokenArray
+from jittok.common.rows.ids import Ids
 from jittok.tokenizer import Tokenizer
 
 BOS, EOS = 1, 2

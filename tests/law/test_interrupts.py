@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import LONG_WORK_BYTES, run_interruptible
 from jittok.encode import workspace
+from jittok.kernels.jit import LONG_WORK_BYTES, run_interruptible
 from jittok.vocab.bundled import bundled_source
 
 pytestmark = pytest.mark.process  # without the compiler nothing runs that Python could not leave alone

@@ -19,20 +19,20 @@ from pair_vocab import pair_vocab
 from texts import Texts
 
 import jittok
-from jittok._jit import JIT, frozen
+from jittok.common.rows import Ragged, TokenArray
 from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
-from jittok.inputs import Documents
-from jittok.models import bpe
-from jittok.pretokenize.definition import pre_type, pre_types
-from jittok.pretokenize.families import family_numbers
-from jittok.pretokenize.splitter_tables import splitter_of
-from jittok.pretokenize.splitters.blocks import character_classes
-from jittok.pretokenize.splitters.llama3 import WITHOUT
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import JIT, frozen
+from jittok.kernels.models import bpe
+from jittok.kernels.pretokenize.definition import pre_type, pre_types
+from jittok.kernels.pretokenize.families import family_numbers
+from jittok.kernels.pretokenize.splitter_tables import splitter_of
+from jittok.kernels.pretokenize.splitters.blocks import character_classes
+from jittok.kernels.pretokenize.splitters.llama3 import WITHOUT
 from jittok.reference.tokenize import align as reference_align
 from jittok.reference.tokenize import tokenize
-from jittok.rows import Ragged, TokenArray
 from jittok.vocab import read_vocab
 
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []

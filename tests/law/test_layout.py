@@ -49,17 +49,30 @@ def test_no_file_is_longer_than_800_lines() -> None:
     assert not long, f"more than one concept in {long}?"
 
 
-def rooms() -> set[str]:
-    """Packages and modules of the package that hold code of their own."""
-    found = {
-        path.stem for path in (ROOT / "jittok").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
-    }
+MOST_NAMES = 20
+INNER = ("kernels", "common")
+"""Packages that only hold others."""
+
+
+def names_in(folder: Path) -> set[str]:
+    """Packages and modules of a folder."""
+    found = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     return found - {"__init__", "__main__"}
+
+
+def rooms() -> set[str]:
+    """Packages and modules of the package that hold code of their own, as `encode` or `kernels.special`."""
+    inner = {f"{outer}.{name}" for outer in INNER for name in names_in(ROOT / "jittok" / outer)}
+    return names_in(ROOT / "jittok") - {*INNER} | inner
+
+
+def test_a_newcomer_meets_at_most_20_names() -> None:
+    assert len(names_in(ROOT / "jittok")) <= MOST_NAMES
 
 
 def test_every_room_has_its_place_in_the_contract_and_on_the_map() -> None:
     contract = (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("layers = [")[1].split("\n]")[0]
-    layers = [set(re.findall(r"jittok\.(\w+)", line)) for line in contract.splitlines()]
+    layers = [set(re.findall(r"jittok\.((?:kernels\.|common\.)?\w+)", line)) for line in contract.splitlines()]
     assert rooms() - set.union(*layers) == {"reference"}  # which has contracts of its own
     design = (
         (ROOT / "DESIGN.md")
@@ -68,7 +81,8 @@ def test_every_room_has_its_place_in_the_contract_and_on_the_map() -> None:
         .split("| packages |")[1]
         .split("\n\n")[0]
     )
-    told = [set(re.findall(r"`(\w+)`", row.split("|")[1])) for row in design.splitlines() if row.startswith("| `")]
+    rows = [row.split("|")[1] for row in design.splitlines() if row.startswith("| `")]
+    told = [{name.replace("/", ".") for name in re.findall(r"`([\w/]+)`", row)} for row in rows]
     assert set.union(*told) == rooms()
     heights = {room: height for height, layer in reversed([*enumerate(layers)]) for room in layer}  # its highest
     for above, below in pairwise(told[:-1]):
@@ -137,9 +151,9 @@ def test_a_circle_would_be_found() -> None:
     assert sorted(circle({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}})) == ["b", "c", "d"]
 
 
-GROUND = {"_jit", "_raw", "errors", "fragments", "locks", "__init__"}
+GROUND = {"kernels.jit", "kernels.memory", "errors", "kernels.fragments", "common.locks", "__init__"}
 """What every room calls."""
-CALLS_BACK = {("models", "encode")}
+CALLS_BACK = {("kernels.models", "encode")}
 """A type that chooses between kernels hands its choice to the workspace, which keeps the frames of kernels."""
 
 
@@ -150,7 +164,10 @@ def calls_between_rooms(way: Callable[[], object]) -> dict[str, set[str]]:
 
     def room(frame: Any) -> str | None:
         path = Path(frame.f_code.co_filename)
-        name = path.relative_to(package).parts[0].removesuffix(".py") if path.is_relative_to(package) else None
+        if not path.is_relative_to(package):
+            return None
+        parts = path.relative_to(package).with_suffix("").parts
+        name = ".".join(parts[:2] if parts[0] in INNER else parts[:1])
         return None if name in GROUND else name
 
     def note(frame: Any, event: str, _argument: Any) -> None:

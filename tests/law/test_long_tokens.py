@@ -10,13 +10,13 @@ from small_files import sentencepiece_of
 from write_gguf import vocab_file
 
 import jittok
-from jittok._jit import JIT, U8, OutI32, OutI64, frozen, kernel
-from jittok._raw import get_i32, window
 from jittok.files import read_pipeline
+from jittok.kernels.jit import JIT, U8, OutI32, OutI64, frozen, kernel
+from jittok.kernels.memory import get_i32, window
+from jittok.kernels.structures import long_keys
+from jittok.kernels.structures.long_keys import LONG, NONE, find_long, long_value, next_long, open_long
 from jittok.reference.pipeline import Runner
 from jittok.reference.tokenize import tokenize
-from jittok.structures import long_keys
-from jittok.structures.long_keys import LONG, NONE, find_long, long_value, next_long, open_long
 
 A = LONG + 40
 TEXTS = ["a" * A, "a" * (A + 1), "b" + "ab" * A, "ab" * A, "a" * 3 * A + "b", "ba" * A + "c"]

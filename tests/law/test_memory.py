@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
+from jittok.common.rows import Ragged, TokenArray
+from jittok.common.rows.checks import arrow_valid, is_held, own, proven
 from jittok.errors import InvalidToken, JittokError, MalformedArray
-from jittok.inputs import Documents, documents
-from jittok.inputs.arrow import rows_of
-from jittok.rows import Ragged, TokenArray
-from jittok.rows.checks import arrow_valid, is_held, own, proven
+from jittok.kernels.inputs import Documents, documents
+from jittok.kernels.inputs.arrow import rows_of
 
 pa = pytest.importorskip("pyarrow")
 DATA = bytes(range(97, 117))

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from jittok import locks
+from jittok.common import locks
 
 pytestmark = pytest.mark.process
 
@@ -177,7 +177,7 @@ if not pid:
     signal.alarm(30)
     import half
     right = half.complete == 3 and half.done.value == 1 and half.__file__ == str(home / "__init__.py")
-    os._exit(0 if right and not any(type(each).__module__ == "jittok.locks" for each in sys.meta_path) else 1)
+    os._exit(0 if right and not any(type(each).__module__ == "jittok.common.locks" for each in sys.meta_path) else 1)
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 go.set()
 thread.join()

@@ -46,7 +46,7 @@ def parts(text):
 PART = 99_999
 file = pathlib.Path(name)
 if name == "file":
-    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    from jittok.common.unicode.tables import CHARACTER_OF_BYTE
     import json
     vocab = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
@@ -69,7 +69,7 @@ elif name == "list of words":
     tok = jittok.load(json.dumps({"model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}}).encode())
     assert tok.runs == "kernels"
 elif name in ("looks around", "reads on", "reads on in many states", "in plain Python"):
-    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    from jittok.common.unicode.tables import CHARACTER_OF_BYTE
     import json
     vocab = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
     found = chr(92) + ("d{1,3}(?=(?:" + chr(92) + "d{3})*" + chr(92) + "b)" if name == "looks around" else "s+$")
@@ -89,7 +89,7 @@ elif name == "normal form":
     tok = jittok.load(json.dumps({"normalizer": {"type": "NFKD"}, "pre_tokenizer": cuts, "model": model}).encode())
     assert tok.runs == "kernels"
 elif name in ("bytes and marks", "trimmed"):
-    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    from jittok.common.unicode.tables import CHARACTER_OF_BYTE
     import json
     vocab = {text: id for id, text in enumerate(["?", *"0123456789", *(str(k) + "</w>" for k in range(10))])}
     decoders = [{"type": "ByteFallback"}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}]
@@ -132,7 +132,7 @@ elif name == "unigram":
     tok = jittok.load(json.dumps({"normalizer": steps, "pre_tokenizer": marks, "model": model}).encode())
     assert tok.runs == "kernels"
 elif name in ("cut by a pattern", "no decoder"):
-    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    from jittok.common.unicode.tables import CHARACTER_OF_BYTE
     import json
     vocab = {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}
     cuts = {"type": "Split", "pattern": {"Regex": "[ab]{3}|[^ab]+"}, "behavior": "Isolated", "invert": False}
@@ -143,7 +143,7 @@ elif name in ("cut by a pattern", "no decoder"):
     tok = jittok.load(json.dumps(made).encode())
     assert tok.runs == "kernels"
 elif name in ("ends", "ends and cuts"):
-    from jittok.unicode.tables import CHARACTER_OF_BYTE
+    from jittok.common.unicode.tables import CHARACTER_OF_BYTE
     import json
     letters = [chr(c) for c in CHARACTER_OF_BYTE]
     vocab = {text: id for id, text in enumerate([*letters, *(c + "</w>" for c in letters), "ï¿", "ï¿½"])}
@@ -171,7 +171,7 @@ elif name in ("pieces", "sentences", "letters"):
     assert tok.runs == "kernels"
 elif name == "long tokens":
     sys.path += sys.argv[5:]
-    from jittok.unicode.tables import ENCODED_BYTE
+    from jittok.common.unicode.tables import ENCODED_BYTE
     from write_gguf import vocab_file
     tok = jittok.load(vocab_file("gpt2", [b"a", b"".join(ENCODED_BYTE[byte] for byte in "这".encode() * 4)]))
 else:

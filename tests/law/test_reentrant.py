@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from jittok._jit.pool import Pool
+from jittok.kernels.jit.pool import Pool
 
 pytestmark = pytest.mark.process
 

@@ -29,16 +29,19 @@ SLOWEST = 10
 ASKED_AGAIN = 8
 """Failed tests of a part that are asked again, alone."""
 
-ROOMS = ["tests/models", "tests/align", "tests/files", "tests/normalize"]
+ROOMS = ["tests/kernels/models", "tests/align", "tests/files", "tests/kernels/normalize"]
 WORKS = ["tests/corpus", "tests/train"]
 LAWS = ["tests/law"]
-SURFACES = ["tests/cli", "tests/convert", "tests/jit", "tests/plot", "tests/trace", "tests/test_start.py"]
+SURFACES = ["tests/cli", "tests/convert", "tests/kernels/jit", "tests/plot", "tests/trace", "tests/test_start.py"]
 LESSONS = ["tests/notebooks"]
 DOCUMENTS = ["tests/test_docs.py", "tests/test_documents.py"]
 PLAIN = [
     *("-m", "not process and not slow"),
-    *(f"tests/{name}" for name in ("raw", "structures", "normalize", "pretokenize", "models", "align", "special")),
-    *(f"tests/{name}" for name in ("decode", "merging", "pretoken_cache")),
+    *(
+        f"tests/kernels/{name}"
+        for name in ("memory", "merging", "models", "normalize", "pretoken_cache", "pretokenize")
+    ),
+    *("tests/kernels/special", "tests/kernels/structures", "tests/align", "tests/decode"),
 ]
 """Tests of kernels that also run without the compiler."""
 KERNELS = [
@@ -50,10 +53,10 @@ KERNELS = [
 FROM_TEXT_TO_IDS = [
     *ROOMS,
     *(
-        f"tests/{name}"
-        for name in ("raw", "structures", "merging", "special", "decode", "pretoken_cache", "pretokenize")
+        f"tests/kernels/{name}"
+        for name in ("inputs", "memory", "merging", "pretoken_cache", "pretokenize", "special", "structures")
     ),
-    *(f"tests/{name}" for name in ("rows", "inputs", "encode", "unicode", "reference", "vocab")),
+    *(f"tests/{name}" for name in ("common", "decode", "encode", "reference", "vocab")),
 ]
 SETTINGS = {"PYTHONUNBUFFERED": "1", "LANG": "de_DE.UTF-8", "LANGUAGE": "de", "COLUMNS": "40"}
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from made_up import made_up_tokenizer
 
 import jittok
-from jittok.display.characters import readable, shares
-from jittok.display.colours import alternate
+from jittok.common.display.characters import readable, shares
+from jittok.common.display.colours import alternate
 
 KEPT = Path(__file__).with_name("markup")
 DATA = Path(__file__).parents[1] / "data"
@@ -200,7 +200,7 @@ def test_a_terminal_gets_the_same_with_or_without_colours():
     for stage in trace.stages:
         assert f"{stage}  {len(trace[stage])}" in shown
     assert "(3, 4) at  score -11" in shown
-    from jittok.display.terminal_trace import lines, print_lines
+    from jittok.common.display.terminal_trace import lines, print_lines
 
     coloured = io.StringIO()
     print_lines(lines(trace.facts(), {n: trace[n] for n in trace.stages}, trace.tokens.context), coloured, colour=True)

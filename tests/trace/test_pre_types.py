@@ -38,7 +38,7 @@ def tokenizer(pre):
 
 def written(pre, word):
     """A word as traces show it."""
-    return jittok.unicode.tables.byte_encode(word.encode()).decode() if pre == "k2-horizon" else word
+    return jittok.common.unicode.tables.byte_encode(word.encode()).decode() if pre == "k2-horizon" else word
 
 
 @pytest.mark.parametrize(("pre", "text", "words"), [(pre, *case) for pre in CASES for case in CASES[pre]])

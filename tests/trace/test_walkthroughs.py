@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jittok
-from jittok.unicode.tables import flags, nfd
+from jittok.common.unicode.tables import flags, nfd
 from jittok.vocab import Vocab
 
 Facts = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jittok.inputs import documents
+from jittok.kernels.inputs import documents
 from jittok.train.bpe import Options, train_counts
 from jittok.train.counting.counter import Counter
 from jittok.train.counting.counts import of_table

@@ -20,8 +20,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import jittok
-from jittok._jit import CHECKED, JIT
 from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.kernels.jit import CHECKED, JIT
 from jittok.reference import train_bpe
 from jittok.train.bpe import Learned, Options, byte_weights, train_counts
 from jittok.train.counting.count import count

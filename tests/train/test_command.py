@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import jittok
-from jittok._jit import JIT
 from jittok.cli import main
 from jittok.corpus.options import Options as Reading
+from jittok.kernels.jit import JIT
 from jittok.train.counting.count import How
 from jittok.train.counting.files import count_files
 

@@ -17,11 +17,11 @@ from amounts import amount
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jittok._jit import JIT, kernel
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError, UnsupportedVocab
-from jittok.fragments import PAD
-from jittok.inputs import Documents, documents
+from jittok.kernels.fragments import PAD
+from jittok.kernels.inputs import Documents, documents
+from jittok.kernels.jit import JIT, kernel
 from jittok.reference import train_bpe
 from jittok.train import count_files
 from jittok.train.counting import count as counting

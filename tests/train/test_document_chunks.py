@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jittok._jit import JIT
 from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options as Reading
 from jittok.errors import CorpusError
-from jittok.inputs import documents
+from jittok.kernels.inputs import documents
+from jittok.kernels.jit import JIT
 from jittok.train import count_files
 from jittok.train.counting import counter, splitters
 from jittok.train.counting.count import CountRun, How, count

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok._jit import JIT
 from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.kernels.jit import JIT
 from jittok.train.counting.count import count
 from jittok.train.inspection import curve, explain, find_token
 from jittok.train.surgery import dead_tokens, extend, prune

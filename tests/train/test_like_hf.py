@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import jittok.train
-from jittok._jit import JIT
 from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.kernels.jit import JIT
 from jittok.train import Counts, count
 from jittok.train.counting import counter, splitters
 from jittok.train.export import hf_pre_tokenizer

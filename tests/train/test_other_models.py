@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jittok
-from jittok._jit import JIT
 from jittok.errors import CorpusError
+from jittok.kernels.jit import JIT
 from jittok.reference import train_spm as reference
 from jittok.train.spm import CONTROL, SpmOptions, train_spm
 from jittok.train.unigram import train_unigram

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import jittok
-from jittok._jit import JIT
 from jittok.errors import CorpusError, UnsupportedVocab
+from jittok.kernels.jit import JIT
 from jittok.train.counting.splitters import cleans_spaces, lossless_names
 from jittok.train.export import hf_pre_tokenizer, split_patterns
 

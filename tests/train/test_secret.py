@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from jittok._jit import JIT
+from jittok.kernels.jit import JIT
 from jittok.train import count, train
 from jittok.train.counting import runs, table
 from jittok.train.counting.counter import Counter

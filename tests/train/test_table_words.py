@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jittok._jit import JIT
-from jittok._raw import wide_texts
 from jittok.errors import EncodingFailed
-from jittok.inputs import documents
+from jittok.kernels.inputs import documents
+from jittok.kernels.jit import JIT
+from jittok.kernels.memory import wide_texts
 from jittok.train.counting import table
 from jittok.train.counting.count import count, shares_of
 from jittok.train.counting.counter import Counter

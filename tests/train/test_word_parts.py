@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jittok._jit import JIT
+from jittok.kernels.jit import JIT
 from jittok.train.counting import characters, table
 from jittok.train.counting.characters import ALONE, ANY, BEGINS, ENDS, GONE, SAME, WordParts, characters_of
 from jittok.train.counting.counter import flat_words

@@ -13,9 +13,9 @@ from vocabs import KINDS, drawn_vocab
 import jittok
 from jittok.cli import main
 from jittok.cli.step_descriptions import in_words
+from jittok.common.pipeline import models, steps
+from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.errors import EncodingFailed
-from jittok.pipeline import models, steps
-from jittok.pipeline.pipeline import FIRST_TEXT
 from jittok.reference.tokenize import around, tokenize
 from jittok.vocab import NO_TOKEN, bundled_names
 from jittok.vocab.load import read_vocab

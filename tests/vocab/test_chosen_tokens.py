@@ -8,7 +8,7 @@ from chosen_tokens import chosen
 from write_gguf import vocab_file
 
 import jittok
-from jittok._jit import JIT
+from jittok.kernels.jit import JIT
 
 NUMBER = 60_000
 

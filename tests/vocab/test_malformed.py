@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from write_gguf import ARRAY, F32, F64, I32, SMALL, STRING, U8, U64, Of, Raw, file_of, pair
 
-from jittok import loading
 from jittok.errors import MalformedVocab, UnsupportedVocab
+from jittok.tokenizer import loading
 from jittok.vocab import gguf as header_of
 from jittok.vocab import keys
 from jittok.vocab.file_bytes import FileBytes

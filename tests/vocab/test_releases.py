@@ -12,7 +12,7 @@ from make_texts import SETS
 from write_gguf import T, vocab_file, write_gguf
 
 import jittok
-from jittok.loading import of_release
+from jittok.tokenizer.loading import of_release
 from jittok.vocab import read_vocab
 from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS
 from jittok.vocab.keys import ID_KEYS, TYPE_OF_MODEL, pre_names

@@ -69,7 +69,7 @@ def test_usual_strings_are_found_in_few_steps(monkeypatch):
     texts = [b"token %d" % k for k in range(5000)]
     searched = []
     real = np.searchsorted
-    monkeypatch.setattr(string_array.np, "searchsorted", lambda *given: searched.append(1) or real(*given))
+    monkeypatch.setattr(string_array.numpy, "searchsorted", lambda *given: searched.append(1) or real(*given))
     starts, _, _ = string_array.walk(memoryview(packed(texts)), 0, 5000)
     assert starts.size == 5000
     assert len(searched) <= 16

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.rows import TokenArray
 from jittok.corpus.formats.base import (
     IDS32,
     INT32_MAX,
@@ -34,7 +35,6 @@ from jittok.corpus.formats.base import (
 )
 from jittok.corpus.formats.disk_ids import DiskIds, read_array
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
-from jittok.rows import TokenArray
 
 BATCH_TOKENS = 1 << 22
 GROUP_TOKENS = 1 << 24

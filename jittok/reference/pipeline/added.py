@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jittok.pipeline.pipeline import AddedToken
-from jittok.unicode.libraries import characters
+from jittok.common.pipeline.pipeline import AddedToken
+from jittok.common.unicode.libraries import characters
 
 
 class Found(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jittok.pipeline import models, steps
-from jittok.pipeline.models import BYTE, CONTROL, UNKNOWN
-from jittok.pipeline.patterns import compiled
-from jittok.pipeline.pipeline import Pipeline
+from jittok.common.pipeline import models, steps
+from jittok.common.pipeline.models import BYTE, CONTROL, UNKNOWN
+from jittok.common.pipeline.patterns import compiled
+from jittok.common.pipeline.pipeline import Pipeline
+from jittok.common.unicode.characters import SPACE_MARK
 from jittok.reference.pipeline.normalize import ALPHABET
-from jittok.unicode.characters import SPACE_MARK
 
 BYTES = {c: byte for byte, c in enumerate(ALPHABET)}
 HEX = frozenset("0123456789abcdefABCDEF")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jittok.pipeline.pipeline import FIRST_TEXT, Pipeline
+from jittok.common.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.reference.pipeline.normalize import Unit
 from jittok.reference.pipeline.run import Token, runner
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from jittok.common.pipeline.growth import ALWAYS_ALLOWED, MOST_TIMES, allowed, growth_of
+from jittok.common.pipeline.patterns import compiled
+from jittok.common.pipeline.steps import Decoder, Normalizer, Replace, ReplaceEach, Splitter
 from jittok.errors import EncodingFailed, InWords
-from jittok.pipeline.growth import ALWAYS_ALLOWED, MOST_TIMES, allowed, growth_of
-from jittok.pipeline.patterns import compiled
-from jittok.pipeline.steps import Decoder, Normalizer, Replace, ReplaceEach, Splitter
 from jittok.reference.pipeline.normalize import Piece
 
 PART = 1 << 8

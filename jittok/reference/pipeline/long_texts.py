@@ -1,6 +1,6 @@
 """Finds which long texts begin at each offset of a text, from right to left, in linear time.
 
-`jittok.structures.long_keys` over characters: an automaton of the reversed texts (Aho and Corasick 1975).
+`jittok.kernels.structures.long_keys` over characters: an automaton of the reversed texts (Aho and Corasick 1975).
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple, NoReturn, Protocol
 
+from jittok.common.pipeline import models
+from jittok.common.pipeline.models import MISSING, NO_TOKEN
+from jittok.common.pipeline.pipeline import Pipeline
 from jittok.errors import EncodingFailed
-from jittok.pipeline import models
-from jittok.pipeline.models import MISSING, NO_TOKEN
-from jittok.pipeline.pipeline import Pipeline
 from jittok.reference.pipeline.merging import Popped, merge, merged_ids
 
 UNKNOWN_PENALTY = 10.0

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from jittok.pipeline import steps
-from jittok.pipeline.patterns import compiled
-from jittok.unicode.libraries import Form, characters, mapping, normal_form
-from jittok.unicode.tables import CHARACTER_OF_BYTE
+from jittok.common.pipeline import steps
+from jittok.common.pipeline.patterns import compiled
+from jittok.common.unicode.libraries import Form, characters, mapping, normal_form
+from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 
 ALPHABET = [chr(c) for c in CHARACTER_OF_BYTE]
 SHORT_CLUSTER = 6

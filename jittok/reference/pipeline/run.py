@@ -9,11 +9,11 @@ from itertools import chain, groupby
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from jittok.locks import once
-from jittok.pipeline import steps
-from jittok.pipeline.growth import needs_measuring
-from jittok.pipeline.models import CONTROL, UNKNOWN, Pieces
-from jittok.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline
+from jittok.common.locks import once
+from jittok.common.pipeline import steps
+from jittok.common.pipeline.growth import needs_measuring
+from jittok.common.pipeline.models import CONTROL, UNKNOWN, Pieces
+from jittok.common.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline
 from jittok.reference.pipeline.added import Found, Search
 from jittok.reference.pipeline.decode import PiecesText, decoder, raw_bytes
 from jittok.reference.pipeline.limit import MeasuredText, MeasuredTokens

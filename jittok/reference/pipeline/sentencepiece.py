@@ -8,15 +8,15 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 
-from jittok.locks import once
-from jittok.pipeline import models, steps
-from jittok.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
-from jittok.pipeline.pipeline import Pipeline
+from jittok.common.locks import once
+from jittok.common.pipeline import models, steps
+from jittok.common.pipeline.models import BPE, CHAR, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, WORD
+from jittok.common.pipeline.pipeline import Pipeline
+from jittok.common.unicode.characters import SPACE_MARK
 from jittok.reference.pipeline.long_texts import LONG, LongTexts
 from jittok.reference.pipeline.merging import Made, UndecidedError, by_windows
 from jittok.reference.pipeline.models import Watch, watching
 from jittok.reference.pipeline.normalize import CharacterMap
-from jittok.unicode.characters import SPACE_MARK
 
 LONGEST_KEY = 40
 """Characters that a key of the character map may have, and more."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from jittok.pipeline import steps
-from jittok.pipeline.patterns import compiled
+from jittok.common.pipeline import steps
+from jittok.common.pipeline.patterns import compiled
+from jittok.common.unicode.libraries import characters, scripts
 from jittok.reference.pipeline.normalize import Piece, prepended, spelled
-from jittok.unicode.libraries import characters, scripts
 
 
 class Stretch(NamedTuple):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from jittok.pretokenize.definition import PreType, pre_type, stages
+from jittok.common.unicode.tables import code_points
+from jittok.kernels.pretokenize.definition import PreType, pre_type, stages
 from jittok.reference import bpe, steps
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Symbols
 from jittok.trace.recorder import Merging, Recorder, units
 from jittok.trace.stage import Record
-from jittok.unicode.tables import code_points
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
 

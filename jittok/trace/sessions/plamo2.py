@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from jittok.common.unicode.tables import utf8
 from jittok.reference import plamo2
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.trace.recorder import Recorder
 from jittok.trace.stage import Record
-from jittok.unicode.tables import utf8
 from jittok.vocab.describe import shown
 
 

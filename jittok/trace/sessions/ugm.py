@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from jittok.common.unicode.tables import well_formed
 from jittok.reference import ugm, xcda
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.nfc import nfc
 from jittok.reference.ugm import Challenge, LatticeCell
 from jittok.trace.recorder import Recorder, units
 from jittok.trace.stage import Record
-from jittok.unicode.tables import well_formed
 from jittok.vocab.describe import shown
 
 

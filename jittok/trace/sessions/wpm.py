@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from jittok.common.unicode.characters import SPACE_MARK_BYTES
+from jittok.common.unicode.tables import WHITESPACE, decode, flags, lower, nfd
 from jittok.reference import wpm
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.trace.recorder import Recorder, units
 from jittok.trace.stage import Record
-from jittok.unicode.characters import SPACE_MARK_BYTES
-from jittok.unicode.tables import WHITESPACE, decode, flags, lower, nfd
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
 

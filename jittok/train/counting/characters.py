@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, OutI32, OutI64, OutU8, as_int64, helper, kernel
+from jittok.common.unicode.tables import UNICODE_SIZE
+from jittok.kernels.jit import I64, U8, OutI32, OutI64, OutU8, as_int64, helper, kernel
 from jittok.train.counting.counter import Counter, flat_words
 from jittok.train.counting.counts import Counts, of_table
 from jittok.train.counting.splitters import WordSplitter
 from jittok.train.pairs import LOW
-from jittok.unicode.tables import UNICODE_SIZE
 
 EXACT = 1 << 20
 """So many numbers of 32 bits are summed exactly as floats."""

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit.pool import Pool
+from jittok.common.writers.atomic_files import naming
 from jittok.corpus.cancellation import Cancellation, stoppable_pool
 from jittok.encode.stretches import STRETCH_BYTES, stretches_of, thread_count
 from jittok.errors import CorpusError, EncodingFailed
-from jittok.fragments import PAD
-from jittok.inputs import Documents
+from jittok.kernels.fragments import PAD
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit.pool import Pool
 from jittok.train.counting.counter import Counter, Counters
 from jittok.train.counting.counts import UNIT, Counts, changed, check_number, made_counts, of_table
 from jittok.train.counting.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of
@@ -43,10 +44,9 @@ from jittok.train.counting.splitters import (
     special_texts,
 )
 from jittok.train.counting.table import NEED_SHORT, make_table, table_bytes
-from jittok.writers.atomic_files import naming
 
 if TYPE_CHECKING:
-    from jittok.inputs import Texts
+    from jittok.kernels.inputs import Texts
 
 SHARE = 8
 """A table that has had this part of a thread's memory is written: it is twice as large by then, growing it takes as

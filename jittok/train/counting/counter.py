@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import Call
-from jittok._raw.objects import memory_at
-from jittok.fragments import PAD
-from jittok.inputs import Documents
-from jittok.inputs.texts import utf8_of
-from jittok.pretokenize.splitters.general import make_split_work
-from jittok.pretokenize.splitters.gpt2 import MALFORMED
+from jittok.common.unicode.tables import code_points, utf8
+from jittok.kernels.fragments import PAD
+from jittok.kernels.inputs import Documents
+from jittok.kernels.inputs.texts import utf8_of
+from jittok.kernels.jit import Call
+from jittok.kernels.memory.objects import memory_at
+from jittok.kernels.pretokenize.splitters.general import make_split_work
+from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.train.counting.kernels import (
     AT_BYTE,
     AT_TEXT,
@@ -42,7 +43,6 @@ from jittok.train.counting.splitters import (
     special_pattern,
 )
 from jittok.train.counting.table import N_BLOB, WordTable, add_table, add_words, grown, make_table, table_bytes
-from jittok.unicode.tables import code_points, utf8
 
 NO_LIMIT = 1 << 40
 """Longer than any text: the chunk of the general splitter."""

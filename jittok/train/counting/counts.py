@@ -19,14 +19,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.rows.checks import is_held, own
+from jittok.common.rows.ragged import fixed_offsets, read_only_array
+from jittok.common.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 from jittok.corpus.options import MAX_DOCUMENT_BYTES
 from jittok.errors import CorpusError, InWords
-from jittok.rows.checks import is_held, own
-from jittok.rows.ragged import fixed_offsets, read_only_array
 from jittok.train.counting.counter import Counter, flat_words
 from jittok.train.counting.splitters import WordSplitter
 from jittok.train.counting.table import WordTable, words_of
-from jittok.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 
 MAGIC = "#jittok words 1 "
 UNIT = 1 << 16
@@ -129,7 +129,7 @@ class Counts:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file."""
-        from jittok.writers.atomic_files import atomic_file
+        from jittok.common.writers.atomic_files import atomic_file
 
         facts = {"pre": self.pre, "unit": self.unit, "documents": self.documents, "bytes": self.text_bytes}
         facts |= {"special": list(self.special), "once": self.once}

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from jittok.common.writers.atomic_files import naming
 from jittok.corpus.decompression import Read, open_unpacked
 from jittok.corpus.folders import check_own, component, open_regular
 from jittok.corpus.ledger import NAME as LEDGER
@@ -33,7 +34,6 @@ from jittok.train.counting.counts import UNIT, Counts
 from jittok.train.counting.lines import Lines
 from jittok.train.counting.runs import check_run, write_run
 from jittok.train.counting.splitters import DocumentChunks
-from jittok.writers.atomic_files import naming
 
 RANGE_BYTES = 2 << 20
 """The default of training: what is read ahead takes several times as much."""

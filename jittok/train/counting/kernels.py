@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok._jit import I64, U8, OutI32, OutI64, helper, kernel
-from jittok._raw import Window, bit_places, get_i32, get_u64, put_i32, window
-from jittok.pretokenize.splitters.blocks import CharacterClasses, ClassWindow, open_classes
-from jittok.pretokenize.splitters.general import (
+from jittok.kernels.jit import I64, U8, OutI32, OutI64, helper, kernel
+from jittok.kernels.memory import Window, bit_places, get_i32, get_u64, put_i32, window
+from jittok.kernels.pretokenize.splitters.blocks import CharacterClasses, ClassWindow, open_classes
+from jittok.kernels.pretokenize.splitters.general import (
     Splitter,
     SplitterWindow,
     SplitWindow,
@@ -26,8 +26,8 @@ from jittok.pretokenize.splitters.general import (
     open_splitter,
     split_text,
 )
-from jittok.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
-from jittok.pretokenize.splitters.llama3 import split_llama3
+from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
+from jittok.kernels.pretokenize.splitters.llama3 import split_llama3
 from jittok.train.counting.table import BATCH, WordTable, count_batch, open_table
 
 CHUNK = 1 << 14

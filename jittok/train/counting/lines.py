@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, OutI64, OutU8, as_int64, helper, kernel
+from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.errors import CorpusError, InWords, MalformedVocab
-from jittok.fragments import PAD
-from jittok.inputs import Documents
-from jittok.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
-from jittok.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.kernels.fragments import PAD
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit import I64, U8, OutI64, OutU8, as_int64, helper, kernel
+from jittok.kernels.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
 
 IDENTITY = "identity"
 NORMALIZATIONS = (IDENTITY, "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")

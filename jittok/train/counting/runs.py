@@ -18,11 +18,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import frozen
 from jittok.corpus import disk
 from jittok.corpus.folders import create, open_regular
 from jittok.errors import CorpusError, InWords
-from jittok.structures.bytes_table import KEYS
+from jittok.kernels.jit import frozen
+from jittok.kernels.structures.bytes_table import KEYS
 from jittok.train.counting.table import (
     K1,
     K2,

@@ -20,22 +20,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok import _jit
-from jittok._jit import frozen
+from jittok.common.pipeline.steps import SpellBytes
+from jittok.common.unicode.tables import LETTER
 from jittok.corpus.limits import Limit
 from jittok.errors import CorpusError, UnsupportedVocab
-from jittok.pipeline.steps import SpellBytes
-from jittok.pretokenize.ascii_cuts import ASCII, ascii_cuts
-from jittok.pretokenize.definition import pre_type
-from jittok.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
-from jittok.pretokenize.file_splitters import automata_of, family_of, splitter_of_stages
-from jittok.pretokenize.splitter_tables import Stage, splitter_of, stages_of_patterns
-from jittok.pretokenize.splitters.blocks import character_classes
-from jittok.pretokenize.splitters.general import Splitter
-from jittok.pretokenize.splitters.llama3 import WITHOUT
-from jittok.pretokenize.splitters.lookaround_stage import no_lookarounds
+from jittok.kernels import jit
+from jittok.kernels.jit import frozen
+from jittok.kernels.pretokenize.ascii_cuts import ASCII, ascii_cuts
+from jittok.kernels.pretokenize.definition import pre_type
+from jittok.kernels.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
+from jittok.kernels.pretokenize.file_splitters import automata_of, family_of, splitter_of_stages
+from jittok.kernels.pretokenize.splitter_tables import Stage, splitter_of, stages_of_patterns
+from jittok.kernels.pretokenize.splitters.blocks import character_classes
+from jittok.kernels.pretokenize.splitters.general import Splitter
+from jittok.kernels.pretokenize.splitters.llama3 import WITHOUT
+from jittok.kernels.pretokenize.splitters.lookaround_stage import no_lookarounds
 from jittok.train.counting.kernels import CountFamily, count_general, count_gpt2, count_llama3
-from jittok.unicode.tables import LETTER
 from jittok.vocab.keys import pre_names
 
 REGEX = "regex:"
@@ -57,7 +57,7 @@ class WordSplitter(NamedTuple):
 
     pre: str
     family: CountFamily
-    count: _jit.kernel[..., int]  # its own
+    count: jit.kernel[..., int]  # its own
     whole: bool  # texts are cut as a whole
     patterns: tuple[tuple[str, str], ...] = ()  # what it stands for: (pattern, engine), see `pretokenize.definition`
     stages: tuple[Any, ...] = ()  # or the stages of a Pipeline

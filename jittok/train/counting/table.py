@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I64, U8, U64, OutI64, OutU8, OutU64, helper, kernel
-from jittok._raw import (
+from jittok.corpus.cancellation import Cancellation, stoppable_pool
+from jittok.kernels.jit import I64, U8, U64, OutI64, OutU8, OutU64, helper, kernel
+from jittok.kernels.memory import (
     Window,
     add,
     get_i32,
@@ -42,8 +43,7 @@ from jittok._raw import (
     put_word,
     window,
 )
-from jittok.corpus.cancellation import Cancellation, stoppable_pool
-from jittok.structures.bytes_table import KEYS, folded
+from jittok.kernels.structures.bytes_table import KEYS, folded
 
 SLOT = 4
 LONGEST_SHORT = 15

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import F32, I32, I64, OutF32, OutF64, OutI32, OutI64, OutU8, OutU16, as_int64, helper, kernel
+from jittok.kernels.jit import F32, I32, I64, OutF32, OutF64, OutI32, OutI64, OutU8, OutU16, as_int64, helper, kernel
 from jittok.train.unigram.sentences import Sentences, Shared
 
 F = np.float32

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jittok._jit import I32, I64, OutI32, OutI64, OutU16, as_int64, frozen, helper, kernel
+from jittok.kernels.jit import I32, I64, OutI32, OutI64, OutU16, as_int64, frozen, helper, kernel
 from jittok.train.pairs import ANY, BYTE, SAME
 from jittok.train.spm import UNKNOWN_MARK, SpmOptions, piece_kinds
 from jittok.train.unigram.lattice import F, TrainingModel

@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import I32, I64, U8, OutI32, OutI64, as_int64, helper, kernel
+from jittok.common.unicode.characters import SPACE_MARK_BYTES
+from jittok.common.unicode.tables import UNICODE_SIZE
 from jittok.errors import CorpusError, InWords
+from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, as_int64, helper, kernel
 from jittok.train.counting.characters import BLOCK, CharacterWords, all_text, blocks, characters_of, texts_of
 from jittok.train.counting.counter import flat_words
 from jittok.train.counting.counts import Counts, made_counts
 from jittok.train.pairs import ABSENT, ANY, BYTE, SAME, mixed
 from jittok.train.spm import BOUNDARY, UNKNOWN_MARK, SpmOptions, WordSymbols, marked, required_characters
-from jittok.unicode.characters import SPACE_MARK_BYTES
-from jittok.unicode.tables import UNICODE_SIZE
 
 NO_PIECE = 1 << 18
 """In the kind of a character that is in no piece."""

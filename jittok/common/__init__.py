@@ -1,0 +1,1 @@
+"""What every package may import: the form of a tokenizer, rows of ids, display, tables of characters, locks."""

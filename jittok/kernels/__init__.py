@@ -1,0 +1,1 @@
+"""Compilation of vocabularies to arrays, and the kernels that run over them."""

@@ -1,0 +1,335 @@
+"""Cutting texts around special tokens: documents to fragments, by one rule for all vocabulary types.
+
+llama.cpp searches the whole text for the longest special token, then the rest for the next, and so on. This is *not*
+leftmost-longest: with tokens `ab` and `bcd`, `abcd` is `a` + [bcd]. Here one scan finds the occurrences (a double array
+has the longest token at each offset). Occurrences that touch each other form a *cluster*, and clusters do not influence
+each other. In a cluster the occurrences are tried in llama.cpp's order (rank of the token, then offset) and accepted
+if their bytes are free. Source: llama.cpp, `tokenizer_st_partition`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jittok.kernels.fragments import FRAGMENT, NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
+from jittok.kernels.jit import I64, U8, OutI32, OutI64, helper, inlined, kernel
+from jittok.kernels.memory import Window, get_i32, get_i64, get_u8, put_i32, put_i64, window
+from jittok.kernels.special.search import SearchWindow, is_alone, know_long, longest_of_run, next_occurrence, run_end
+from jittok.kernels.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
+from jittok.kernels.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
+from jittok.kernels.structures.long_keys import LONG, NONE, long_value, next_long, open_long
+from jittok.kernels.structures.sequences import open_sequences
+
+FREE, STRIPPED = -1, -2
+"""Owners of a byte in a cluster that are no rank: no one, and a token that strips the blanks beside it."""
+RANK_SHIFT = 40
+PLACE_MASK = (1 << RANK_SHIFT) - 1
+"""A key is rank << 40 | offset in the document, so keys compare in llama.cpp's order."""
+
+
+class PartitionWork(NamedTuple):
+    """Scratch of one thread, for clusters of up to keys.size occurrences in owners.size bytes, and for texts of up to
+    long.size bytes in which long tokens are searched for."""
+
+    keys: OutI64  # [occurrences]
+    heap: OutI64  # [occurrences]
+    owners: OutI32  # [bytes]
+    long: OutI32  # [bytes] the long tokens that begin at each offset, see `structures.long_keys`
+    later: OutI32  # [bytes] the same for a second search
+    begun: OutI64  # [2] the starts of the texts that these two are of
+
+
+def make_work(size: int, long: int = 0) -> PartitionWork:
+    """Scratch for clusters of up to `size` bytes, and texts of up to `long` bytes in which long tokens may be."""
+    return PartitionWork(
+        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32), np.empty(long, np.int32),
+        np.empty(long, np.int32), np.zeros(2, np.int64),
+    )  # fmt: skip
+
+
+class _Output(NamedTuple):
+    """The arrays that fragments are written to."""
+
+    starts: Window
+    stops: Window
+    tokens: Window
+
+
+@helper
+def _blank(byte: int) -> bool:
+    """ASCII whitespace, C's isspace."""
+    return byte == 32 or 9 <= byte <= 13
+
+
+@helper
+def _longest_free(w: SearchWindow, at: int, length: int, offset: int) -> int:
+    """Rank of the longest admitted token at `at`, shorter than `length`, whose last byte is free, or NO_VALUE.
+
+    owners[offset] belongs to data[at], and the cluster reaches to data[at + length - 1].
+    """
+    node, rank, last = ROOT, NO_VALUE, length - 1
+    if w.long.count != 0 and length > LONG:
+        long = get_i32(w.long_at, at - get_i64(w.begun, w.slot))
+        while long != NONE:
+            rank, size = long_value(w.long, long)
+            if size < length and get_i32(w.owners, offset + size - 1) == FREE:
+                return rank
+            long = next_long(w.long, long)
+        rank, last = NO_VALUE, min(last, LONG)
+    for i in range(last):
+        position = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, at + i)
+        if get_i32(w.units, UNIT * position + PARENT) != node:
+            break
+        node = position
+        here = get_i32(w.units, UNIT * node + VALUE)
+        if here != NO_VALUE and get_i32(w.owners, offset + i) == FREE:
+            rank = here
+    return rank
+
+
+@helper
+def _blanks_around(data: Window, at: int, start: int, stop: int) -> tuple[int, int]:
+    """The longest run of blanks data[low:high] inside data[start:stop] with low <= at <= high."""
+    low, high = at, at
+    while low > start and _blank(get_u8(data, low - 1)):
+        low -= 1
+    while high < stop and _blank(get_u8(data, high)):
+        high += 1
+    return low, high
+
+
+@helper
+def _push(heap: Window, size: int, key: int) -> int:
+    """Add a key to a binary min-heap with capacity for it. Returns the new size."""
+    at = size
+    while at > 0 and get_i64(heap, (at - 1) // 2) > key:
+        put_i64(heap, at, get_i64(heap, (at - 1) // 2))
+        at = (at - 1) // 2
+    put_i64(heap, at, key)
+    return size + 1
+
+
+@helper
+def _pop(heap: Window, size: int) -> int:
+    """Remove the least key of a non-empty heap. Returns the new size."""
+    size -= 1
+    key, at = get_i64(heap, size), 0
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and get_i64(heap, below + 1) < get_i64(heap, below):
+            below += 1
+        if get_i64(heap, below) >= key:
+            break
+        put_i64(heap, at, get_i64(heap, below))
+        at = below
+    put_i64(heap, at, key)
+    return size
+
+
+@helper
+def _sort(keys: Window, heap: Window, count: int) -> None:
+    """Sort keys[:count] with a heap of that size; linear if they are sorted already, as for runs of one character."""
+    k = 1
+    while k < count and get_i64(keys, k - 1) <= get_i64(keys, k):
+        k += 1
+    if k >= count:
+        return
+    size = 0
+    for k in range(count):
+        size = _push(heap, size, get_i64(keys, k))
+    for k in range(count):
+        put_i64(keys, k, get_i64(heap, 0))
+        size = _pop(heap, size)
+
+
+@helper
+def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int) -> None:
+    """Assign an owner to each byte of the cluster data[start:stop]. keys[:count]: its occurrences, the longest at each
+    offset.
+
+    origin: the start of the document. An offset is tried again, through the heap, with its next shorter token that may
+    still be free, so n bytes with d tokens at each offset cost far less than n * d. All occurrences are inside the
+    cluster, so the offsets are in bounds; an offset is in the keys or once in the heap, so the heap cannot overflow.
+    """
+    for k in range(stop - start):
+        put_i32(w.owners, k, FREE)
+    _sort(w.keys, w.heap, count)
+    at, size = 0, 0
+    while at < count or size > 0:
+        if size == 0 or (at < count and get_i64(w.keys, at) < get_i64(w.heap, 0)):
+            key = get_i64(w.keys, at)
+            at += 1
+        else:
+            key = get_i64(w.heap, 0)
+            size = _pop(w.heap, size)
+        rank, position = key >> RANK_SHIFT, origin + (key & PLACE_MASK)
+        offset, length = position - start, get_i32(w.lengths, rank)
+        if get_i32(w.owners, offset) != FREE:
+            continue
+        if get_i32(w.owners, offset + length - 1) != FREE:
+            rank = _longest_free(w, position, length, offset)
+            if rank != NO_VALUE:
+                size = _push(w.heap, size, rank << RANK_SHIFT | (position - origin))
+            continue
+        for k in range(offset, offset + length):
+            put_i32(w.owners, k, rank)
+        strips = get_u8(w.strips, rank)
+        k = offset - 1
+        while strips & STRIPS_LEFT and k >= 0 and get_i32(w.owners, k) == FREE and _blank(get_u8(w.data, start + k)):
+            put_i32(w.owners, k, STRIPPED)
+            k -= 1
+        k = offset + length
+        while (
+            strips & STRIPS_RIGHT and k < stop - start
+            and get_i32(w.owners, k) == FREE and _blank(get_u8(w.data, start + k))
+        ):  # fmt: skip
+            put_i32(w.owners, k, STRIPPED)
+            k += 1
+
+
+@helper
+def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
+    """Write fragment number `at`, unless it is an empty text. Returns the number of fragments."""
+    if token < 0 and start >= stop:
+        return at
+    put_i64(out.starts, at, start)
+    put_i64(out.stops, at, stop)
+    put_i32(out.tokens, at, token)
+    return at + 1
+
+
+@inlined
+def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
+    """Write the text from `text` on and the tokens of the run data[start:end]. Returns (the number of fragments, the
+    start of the text after the last token, `end`)."""
+    byte = get_u8(w.data, start)
+    most = get_i32(w.runs, byte)
+    at = _put(out, at, text, start, TEXT_PREFIXED)
+    longest = get_i32(w.ids, longest_of_run(w, byte, most))
+    while end - start >= most:
+        at, start = _put(out, at, start, start + most, longest), start + most
+    rank = longest_of_run(w, byte, end - start)
+    while rank != NO_VALUE:
+        after = start + get_i32(w.lengths, rank)
+        at = _put(out, at, start, after, get_i32(w.ids, rank))
+        start, rank = after, longest_of_run(w, byte, end - after)
+    return at, start, end
+
+
+@helper
+def _emit(w: SearchWindow, out: _Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
+    """Write the fragments of the resolved cluster data[start:stop], and before them the text from `text` on.
+
+    Returns the number of fragments and the start of the text after the last token.
+    """
+    k = 0
+    while k < stop - start:
+        rank = get_i32(w.owners, k)
+        if rank == FREE:
+            k += 1
+            continue
+        at = _put(out, at, text, start + k, TEXT_PREFIXED)
+        length = 1
+        if rank != STRIPPED:
+            length = get_i32(w.lengths, rank)
+            at = _put(out, at, start + k, start + k + length, get_i32(w.ids, rank))
+        k += length
+        text = start + k
+    return at, text
+
+
+@kernel
+def cut_documents(
+    special: SpecialTokens, work: PartitionWork, data: U8, starts: I64, stops: I64, first: int, last: int,
+    before: int, after: int, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64, report: OutI64,
+) -> int:  # fmt: skip
+    """The fragments of documents first .. last - 1, document k being data[starts[k]:stops[k]].
+
+    before, after: ids around each document, or -1
+    out_starts, out_stops: int64[capacity], out_tokens: int32[capacity] the fragments, see `jittok.kernels.fragments`
+    ends: int64[last - first] number of fragments up to the end of each document
+    report: int64[4]
+
+    Returns the number of fragments, or OUT_OF_CAPACITY or OUT_OF_WORK, with a size in report[NEED] that suffices for
+    document report[FRAGMENT] where it stopped. Linear in bytes, except for overlapping occurrences that are out of
+    order, which are sorted.
+    """
+    w = SearchWindow(
+        window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
+        window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
+        window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
+        open_long(special.long), window(work.long), work.long.size, window(work.begun), 0,
+    )  # fmt: skip
+    out = _Output(window(out_starts), window(out_stops), window(out_tokens))
+    capacity, at = out_starts.size, 0
+    for document in range(first, last):
+        start, stop = starts[document], stops[document]
+        report[FRAGMENT] = document
+        if not know_long(w, start, stop):
+            report[NEED] = stop - start
+            return OUT_OF_WORK
+        if at + 3 > capacity:
+            report[NEED] = at + 3
+            return OUT_OF_CAPACITY
+        if before >= 0:
+            at = _put(out, at, start, start, before)
+        text, i = start, start if special.ids.size else stop
+        count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
+        ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last before an occurrence,
+        following, behind_stop = start - 1, start - 1  # and after one
+        block, mask = start - 64, np.uint64(0)
+        while True:
+            i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+            left, right = i, i
+            if rank != NO_VALUE:
+                right += get_i32(w.lengths, rank)
+                if special.any_strips:  # what may be stripped belongs to the cluster, on both sides
+                    if not ahead <= left <= ahead_stop:
+                        ahead, ahead_stop = _blanks_around(w.data, left, start, stop)
+                    if not following <= right <= behind_stop:
+                        following, behind_stop = _blanks_around(w.data, right, start, stop)
+                    left, right = ahead, behind_stop
+            if count and (rank == NO_VALUE or left >= high):
+                if at + 2 * count + 3 > capacity:
+                    report[NEED] = at + 2 * count + 3
+                    return OUT_OF_CAPACITY
+                if high - low > work.owners.size:
+                    report[NEED] = high - low
+                    return OUT_OF_WORK
+                _resolve(w, start, low, high, count)
+                at, text = _emit(w, out, text, low, high, at)
+                count = 0
+            if rank == NO_VALUE:
+                break
+            if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
+                # every token that begins in this run is of its byte: the longest that fits is the next, until none does
+                end, most = run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
+                if at + (end - i) + 4 > capacity:
+                    need = at + (end - i) // most + most + 4  # after the longest ones fewer than `most` bytes are left
+                    if need > capacity:
+                        report[NEED] = need
+                        return OUT_OF_CAPACITY
+                at, text, i = _put_run(w, out, at, text, i, end)
+                continue
+            if count == 0 and not special.any_strips and is_alone(w, i, rank, block, mask):
+                if at + 5 > capacity:
+                    report[NEED] = at + 5
+                    return OUT_OF_CAPACITY
+                at = _put(out, at, text, i, TEXT_PREFIXED)
+                at = _put(out, at, i, right, get_i32(w.ids, rank))
+                text = i = right
+                continue
+            if count == work.keys.size:
+                report[NEED] = min(4 * count + 64, stop - start)  # more than `count`, as no place comes twice
+                return OUT_OF_WORK
+            put_i64(w.keys, count, rank << RANK_SHIFT | (i - start))
+            if count == 0:
+                low, high = left, right
+            count, high, i = count + 1, max(high, right), i + 1
+        at = _put(out, at, text, stop, TEXT_PREFIXED)
+        if after >= 0:
+            at = _put(out, at, stop, stop, after)
+        ends[document - first] = at
+    return at

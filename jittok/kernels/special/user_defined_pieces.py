@@ -1,0 +1,92 @@
+"""User-defined pieces of a sentencepiece model, cut out of documents: the longest at each offset, from left to right.
+
+sentencepiece writes a space before a text, but not after such a piece. So only the first fragment is prefixed; if a
+text begins with such a piece, the space is a fragment of its own. Source: sentencepiece 0.2.3, `Normalizer::Normalize`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.models import BPE, USER, Pieces
+from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
+from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT, TEXT_PREFIXED
+from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, kernel
+from jittok.kernels.memory import get_i32, window
+from jittok.kernels.special.leftmost import Output, open_search, put_fragment
+from jittok.kernels.special.partition import PartitionWork
+from jittok.kernels.special.search import know_long, next_occurrence
+from jittok.kernels.special.tables import SpecialTokens
+from jittok.kernels.structures.double_array import NO_VALUE
+
+
+@kernel
+def cut_user_defined(
+    pieces: SpecialTokens, alone: I32, work: PartitionWork, data: U8, starts: I64, stops: I64, first: int, last: int,
+    before: I32, after: I32, out_starts: OutI64, out_stops: OutI64, out_tokens: OutI32, ends: OutI64, report: OutI64,
+) -> int:  # fmt: skip
+    """The fragments of documents first .. last - 1, in the form of `leftmost.cut_leftmost`.
+
+    pieces: the user-defined ones; alone: int32[] ids of the space before a text, for a text that begins with a piece
+    before, after: int32[] ids around each document
+    out_starts, out_stops: int64[capacity], out_tokens: int32[capacity] the fragments, see `jittok.kernels.fragments`
+    ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
+
+    Returns the number of fragments, OUT_OF_CAPACITY with a larger capacity in report[NEED], or OUT_OF_WORK with the
+    bytes of a text for `make_work` there.
+    """
+    w = open_search(pieces, work, data, False)
+    out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
+    spare = before.size + after.size + alone.size + 2
+    report[NEED] = 2 * out.capacity + spare
+    at = 0
+    for document in range(first, last):
+        start, stop = starts[document], stops[document]
+        if at + spare > out.capacity:
+            return OUT_OF_CAPACITY
+        for k in range(before.size):
+            at = put_fragment(out, at, start, start, before[k])
+        if not know_long(w, start, stop):
+            report[NEED] = stop - start
+            return OUT_OF_WORK
+        done, i = start, start
+        block, mask = start - 64, np.uint64(0)
+        while pieces.ids.size > 0 and i < stop:
+            begin, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+            if rank == NO_VALUE:
+                break
+            if at + spare > out.capacity:
+                return OUT_OF_CAPACITY
+            if done < begin:
+                at = put_fragment(out, at, done, begin, TEXT_PREFIXED if done == start else TEXT)
+            elif begin == start:
+                for k in range(alone.size):
+                    at = put_fragment(out, at, start, start, alone[k])
+            done = i = begin + get_i32(w.lengths, rank)
+            at = put_fragment(out, at, begin, done, get_i32(w.ids, rank))
+        if at + spare > out.capacity:
+            return OUT_OF_CAPACITY
+        if done < stop:
+            at = put_fragment(out, at, done, stop, TEXT_PREFIXED if done == start else TEXT)
+        for k in range(after.size):
+            at = put_fragment(out, at, stop, stop, after[k])
+        ends[document - first] = at
+    return at
+
+
+def user_defined(pipeline: Pipeline) -> dict[bytes, int]:
+    """text -> id of the user-defined pieces of a sentencepiece BPE model; Unigram's kernel handles its own."""
+    model = pipeline.model
+    if not isinstance(model, Pieces) or model.kind != BPE:
+        return {}
+    rows = ((pipeline.model_tokens[token], token) for token in np.flatnonzero(model.types == USER).tolist())
+    return {text: token for text, token in rows if text}
+
+
+def user_defined_normalized(pipeline: Pipeline) -> dict[bytes, int]:
+    """The same as they are in normalized text, where all spaces are U+2581, written as a space here. A piece with a
+    real space cannot occur in such a text."""
+    found = user_defined(pipeline)
+    mark, space = SPACE_MARK_BYTES, bytes([SPACE_BYTE])
+    return {text.replace(mark, space): token for text, token in found.items() if space not in text}
