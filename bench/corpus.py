@@ -24,12 +24,11 @@ import fsspec
 
 import jittok
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.engines import raw_ranges
-from jittok.corpus.input_hashes import InputHasher
-from jittok.corpus.range_encoder import RangeEncoder
-from jittok.corpus.reader import read_texts
-from jittok.corpus.sources import find_sources
-from jittok.corpus.state import State
+from jittok.corpus.inputs.finding import find_sources
+from jittok.corpus.inputs.sources import InputHasher
+from jittok.corpus.ranges.documents import read_texts
+from jittok.corpus.ranges.encoder import RangeEncoder
+from jittok.corpus.ranges.engines import raw_ranges
 
 STEP = 997
 """Characters by which the texts turn from one repetition to the next."""
@@ -83,7 +82,7 @@ def speed(tok, path, size, threads, form, folder):
     in_memory = [json.loads(line)["text"] for line in path.open("rb")]
     options = Options(formats=(form,))
     sources, _ = find_sources([path], options)
-    encoder, state = RangeEncoder(tok, sources, options), State({})
+    encoder = RangeEncoder(tok, sources, options)
 
     def end_to_end():
         shutil.rmtree(folder / "out", ignore_errors=True)
@@ -92,8 +91,8 @@ def speed(tok, path, size, threads, form, folder):
     parts = {
         "encode_batch in memory": lambda: tok.encode_batch(in_memory, threads=threads),
         "jittok corpus": end_to_end,
-        "  reading bytes": lambda: [None for _ in raw_ranges(encoder, state)],
-        "  and JSON": lambda: [None for raw in raw_ranges(encoder, state) if read_texts(raw, "jsonl", options) is None],
+        "  reading bytes": lambda: [None for _ in raw_ranges(encoder)],
+        "  and JSON": lambda: [None for raw in raw_ranges(encoder) if read_texts(raw, "jsonl", options) is None],
         "  SHA-256 of the input": lambda: InputHasher(sources).whole(0),
     }
     found = {}

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
         return _told(machines(toks[0], toks[1], by_id=options.ids), options)
     sources, how = find(options.corpus, options)
-    from jittok.corpus.stream import place, read_documents
+    from jittok.corpus.ranges.documents import place, read_documents
 
     tally = tally_of(
         toks[0], toks[1], options.ids, options.add_special, options.parse_special, options.errors, options.threads

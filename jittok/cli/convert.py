@@ -87,7 +87,7 @@ def _documents(options: argparse.Namespace) -> list[bytes] | None:
     """The documents to check with."""
     if options.corpus is None:
         return None
-    from jittok.corpus.stream import read_documents
+    from jittok.corpus.ranges.documents import read_documents
 
     sources, how = find(options.corpus, options)
     return [

@@ -27,9 +27,9 @@ from jittok.common.display.terminal import one_name
 from jittok.corpus.formats import FORMATS
 
 if TYPE_CHECKING:
+    from jittok.corpus.compiler import Summary
     from jittok.corpus.options import Options
     from jittok.corpus.prediction import Prediction
-    from jittok.corpus.run import Summary
 
 HELP = "Compile documents into training-ready token shards."
 EXAMPLES = """# predict documents, tokens, bytes and time from a sample
@@ -185,9 +185,8 @@ def _summary_text(summary: Summary) -> str:
 
 def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.corpus.compiler import check_out, formats_of
-    from jittok.corpus.prediction import predict
-    from jittok.corpus.sources import check_looks, check_options, find_sources
-    from jittok.corpus.timing import Sampler, with_time
+    from jittok.corpus.inputs.finding import check_looks, check_options, find_sources
+    from jittok.corpus.prediction import Sampler, predict, with_time
     from jittok.encode.stretches import thread_count
     from jittok.tokenizer.other_files import KERNELS
 

@@ -90,9 +90,9 @@ def _rows_of(name: str) -> Iterator[tuple[str, Any]]:
 
 def _lines(name: str) -> Iterator[bytes]:
     """The lines of a file, decompressed if necessary; a truncated compressed file is an error."""
+    from jittok.corpus.inputs.finding import find_sources
     from jittok.corpus.options import Options
-    from jittok.corpus.sources import find_sources
-    from jittok.corpus.stream import lines_of
+    from jittok.corpus.ranges.documents import lines_of
 
     (source,), _ = find_sources([name], Options(kind="txt", lines=True), any_name=True)
     yield from lines_of(source)

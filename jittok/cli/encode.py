@@ -14,7 +14,7 @@ from jittok.cli.texts import InputTexts, ProgressOf, add_texts
 from jittok.common.display.terminal import harmless
 
 if TYPE_CHECKING:
-    from jittok.corpus.stream import Read
+    from jittok.corpus.ranges.documents import Read
     from jittok.tokenizer import Tokenizer
 
 HELP = "Encode texts to token ids."

@@ -26,10 +26,10 @@ from jittok.cli.common import (
 
 if TYPE_CHECKING:
     from jittok.common.rows import TokenArray
+    from jittok.corpus.inputs.sources import Source
     from jittok.corpus.options import Options
     from jittok.corpus.progress import Progress
-    from jittok.corpus.sources import Source
-    from jittok.corpus.stream import Read
+    from jittok.corpus.ranges.documents import Read
     from jittok.tokenizer import Tokenizer
 
 
@@ -61,8 +61,8 @@ def refuse_kinds(options: argparse.Namespace, given: str) -> None:
 
 def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], Options]:
     """The inputs of a command and how to read them. CorpusError if the content of one does not match its kind."""
+    from jittok.corpus.inputs.finding import check_looks, check_options, find_sources
     from jittok.corpus.options import Options, parse_bytes
-    from jittok.corpus.sources import check_looks, check_options, find_sources
 
     how = Options(
         kind=kind_of(options), field=options.field, column=options.column,
@@ -86,7 +86,7 @@ SHOWN = 100
 def _text_of(names: list[str]) -> str | None:
     """The text that was given instead of files; None if these are files. CorpusError for names that are neither: a
     misspelt file name must not be encoded as a text."""
-    from jittok.corpus.globs import is_pattern
+    from jittok.corpus.inputs.finding import is_pattern
     from jittok.errors import CorpusError, InWords
 
     lost = [name for name in names if name != STDIN and "://" not in name and not os.path.lexists(name)]
@@ -132,7 +132,7 @@ class InputTexts:
 
     def read(self) -> Iterator[Read]:
         """Read the documents, one range at a time."""
-        from jittok.corpus.stream import Read, read_documents
+        from jittok.corpus.ranges.documents import Read, read_documents
 
         if self.prompt is None:
             yield from read_documents(self.sources, self._how)
@@ -150,7 +150,7 @@ class InputTexts:
 
     def placed(self, read: Read, encoded: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         """The results of `encoded` for a range, with EncodingFailed turned into a CorpusError with file and line."""
-        from jittok.corpus.stream import place
+        from jittok.corpus.ranges.documents import place
         from jittok.errors import CorpusError, EncodingFailed
 
         try:

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _document(options: argparse.Namespace) -> bytes:
     """The text of a file or of standard input. ValueError if there are several and none was selected."""
-    from jittok.corpus.stream import read_documents
+    from jittok.corpus.ranges.documents import read_documents
 
     name = options.file or STDIN
     sources, how = find([name], options)

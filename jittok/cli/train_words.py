@@ -9,8 +9,8 @@ from jittok.cli.common import kind_of, left_out_text, note
 from jittok.cli.train_options import check_words, not_cut_out
 
 if TYPE_CHECKING:
+    from jittok.corpus.inputs.sources import Source
     from jittok.corpus.options import Options as Reading
-    from jittok.corpus.sources import Source
     from jittok.train.counting.count import How
     from jittok.train.counting.counts import Counts
 
@@ -72,7 +72,7 @@ def check_held_out(options: argparse.Namespace) -> None:
 
 def held_out(options: argparse.Namespace) -> list[bytes]:
     """The documents of --held-out, read in the same way as the inputs."""
-    from jittok.corpus.stream import read_documents
+    from jittok.corpus.ranges.documents import read_documents
     from jittok.train.counting.files import sources_of
 
     reading = _reading(options)

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Verify; returns 1 if anything differs."""
-    from jittok.corpus.run import REMEDY
+    from jittok.corpus.compiler import REMEDY
     from jittok.corpus.verifier import STRANGER, verify
 
     found = verify(
@@ -67,8 +67,8 @@ def _vocab(options: argparse.Namespace) -> Tokenizer:
         return open_vocab(options)
     from pathlib import Path
 
-    from jittok.corpus.manifest import read_manifest
-    from jittok.corpus.relative_paths import tokenizer_of
+    from jittok.corpus.shards.manifest import read_manifest
+    from jittok.corpus.shards.plan import tokenizer_of
 
     folder = Path(options.folder)
     return tokenizer_of(read_manifest(folder)["vocab"], folder)

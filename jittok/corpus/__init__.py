@@ -9,20 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jittok.corpus.compiler import compile_corpus
+    from jittok.corpus.compiler import Summary, compile_corpus
     from jittok.corpus.options import Options
-    from jittok.corpus.packing import batches
-    from jittok.corpus.readback import Corpus, open  # noqa: A004  jittok.corpus.open is what one looks for
-    from jittok.corpus.run import Summary
+    from jittok.corpus.shards.readback import Corpus, batches, open  # noqa: A004  jittok.corpus.open is what one looks for
     from jittok.corpus.verifier import verify
 
 __all__ = ["Corpus", "Options", "Summary", "batches", "compile_corpus", "open", "verify"]
 _HOME = {
-    "packing": ("batches",),
-    "compiler": ("compile_corpus",),
-    "run": ("Summary",),
+    "compiler": ("Summary", "compile_corpus"),
     "options": ("Options",),
-    "readback": ("Corpus", "open"),
+    "shards.readback": ("Corpus", "batches", "open"),
     "verifier": ("verify",),
 }
 

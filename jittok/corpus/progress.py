@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from jittok.corpus.state import State
+    from jittok.corpus.shards.ledger import State
 
 EVERY = 0.2
 """Seconds between two lines."""

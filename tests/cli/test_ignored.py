@@ -11,8 +11,8 @@ import pytest
 
 import jittok
 from jittok.cli import main, one_line
-from jittok.corpus import ranges
 from jittok.corpus.options import MOST_BYTES, parse_bytes
+from jittok.corpus.ranges import units
 from jittok.errors import CorpusError
 
 
@@ -79,7 +79,7 @@ def test_a_disk_that_fails_is_told_with_the_file(
     run: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).write_bytes(b"{}" * 100)
-    monkeypatch.setattr(ranges.Source, "open", lambda _source: io.BufferedReader(Broken()))
+    monkeypatch.setattr(units.Source, "open", lambda _source: io.BufferedReader(Broken()))
     status, _, said = run("count", tmp_path / name, "--errors", "replace")
     assert status == 2, said
     assert f"{name}: " in said or f"{name}, line 1: " in said

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from jittok.corpus.arrow_buffers import check_buffers
+from jittok.corpus.inputs.finding import find_sources
+from jittok.corpus.inputs.hostile_tables import check_buffers
 from jittok.corpus.options import Options
-from jittok.corpus.sources import find_sources
-from jittok.corpus.stream import read_documents
+from jittok.corpus.ranges.documents import read_documents
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")

@@ -68,7 +68,7 @@ def test_an_arrow_file_cut_anywhere_or_with_other_bytes_is_right_or_an_error(tmp
 
 
 def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path, small, monkeypatch):
-    from jittok.corpus import tables
+    from jittok.corpus.ranges import tables
 
     path, real = written(tmp_path / "a.arrow", pa.array(["some text of words"] * 400_000)), tables._ipc_reader
 

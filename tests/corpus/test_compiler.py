@@ -17,7 +17,7 @@ from conftest import make_texts, write_jsonl
 
 import jittok.corpus
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.manifest import read_manifest
+from jittok.corpus.shards.manifest import read_manifest
 from jittok.errors import CorpusError, UnsupportedVocab
 
 pa = pytest.importorskip("pyarrow")

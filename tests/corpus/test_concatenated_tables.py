@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jittok.corpus import concatenated_tables
-from jittok.corpus.arrow_buffers import check_buffers
+from jittok.corpus.inputs import hostile_tables
+from jittok.corpus.inputs.finding import find_sources
+from jittok.corpus.inputs.hostile_tables import check_buffers
 from jittok.corpus.options import Options
-from jittok.corpus.sources import find_sources
-from jittok.corpus.stream import read_documents
+from jittok.corpus.ranges.documents import read_documents
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")
@@ -107,11 +107,11 @@ def test_other_bytes_in_front_of_a_file_are_an_error(tmp_path: Path, suffix: str
 
 def test_a_footer_that_lies_about_places_is_an_error_or_read(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(concatenated_tables, "_ends_here", lambda _, end: asked.append(end))
+    monkeypatch.setattr(hostile_tables, "_ends_here", lambda _, end: asked.append(end))
     data = b"PAR1" * 400 + PARQUETS["plain"]
     facts = pq.read_metadata(io.BytesIO(data))
-    concatenated_tables.check_parquet(io.BytesIO(data), facts, "a.parquet", range(facts.num_columns))
-    assert len(asked) == concatenated_tables.ASKED  # however many places look like an end
+    hostile_tables.check_parquet(io.BytesIO(data), facts, "a.parquet", range(facts.num_columns))
+    assert len(asked) == hostile_tables.ASKED  # however many places look like an end
     footer = ARROWS["plain"]
     for at in range(1, 300):
         wrong = bytearray(footer)

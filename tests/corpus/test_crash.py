@@ -14,8 +14,9 @@ import pytest
 import victim
 from conftest import make_texts, write_jsonl
 
-from jittok.corpus import Options, compile_corpus, disk
-from jittok.corpus.ledger import Ledger
+from jittok.corpus import Options, compile_corpus
+from jittok.corpus.shards import disk
+from jittok.corpus.shards.ledger import Ledger
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("filelock")
@@ -131,7 +132,7 @@ def test_finished_ranges_are_not_encoded_again(server, work, tmp_path, monkeypat
     ledger = Ledger(out / ".jittok" / "ledger.jsonl")
     done = sum("range" in fact for fact in ledger.facts)
     ledger.close()
-    from jittok.corpus.range_encoder import RangeEncoder
+    from jittok.corpus.ranges.encoder import RangeEncoder
 
     seen, encode = [], RangeEncoder.__call__
     monkeypatch.setattr(
@@ -146,7 +147,7 @@ def test_finished_ranges_are_not_encoded_again(server, work, tmp_path, monkeypat
 
 
 def _manifest(work):
-    from jittok.corpus.manifest import read_manifest
+    from jittok.corpus.shards.manifest import read_manifest
 
     return read_manifest(work[0][0].parent / "whole")["shards"]
 

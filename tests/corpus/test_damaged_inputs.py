@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from conftest import make_texts
 
-from jittok.corpus import Options, compile_corpus, ranges, run, verify
+from jittok.corpus import Options, compile_corpus, compiler, verify
 from jittok.corpus import open as open_corpus
-from jittok.corpus.sources import Source, find_sources
+from jittok.corpus.inputs.finding import find_sources
+from jittok.corpus.inputs.sources import Source
+from jittok.corpus.ranges import units
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")
@@ -132,7 +134,9 @@ def test_an_input_that_vanishes_is_told_and_the_run_goes_on(tmp_path, tok, monke
 
 def test_a_name_found_in_a_folder_may_have_vanished_before_it_is_looked_at(tmp_path, tok, monkeypatch):
     (tmp_path / "a.jsonl").write_bytes(lines(TEXTS))
-    monkeypatch.setattr("jittok.corpus.sources.without_copies", lambda paths, _: [*paths, str(tmp_path / "gone.jsonl")])
+    monkeypatch.setattr(
+        "jittok.corpus.inputs.finding.without_copies", lambda paths, _: [*paths, str(tmp_path / "gone.jsonl")]
+    )
     monkeypatch.setattr("pathlib.Path.is_file", lambda path: path.name in ("gone.jsonl", "a.jsonl"))
     with pytest.raises(CorpusError, match="no such file or directory"):
         find_sources([tmp_path], Options())
@@ -151,7 +155,7 @@ def test_a_run_that_dies_at_a_damaged_input_goes_on_to_the_same_bytes(tmp_path, 
     options = Options(formats=("npy",), on_error="skip", range_bytes=300)
     compile_corpus([data], tok, tmp_path / "whole", options)
     want = {path.name: path.read_bytes() for path in (tmp_path / "whole").rglob("*.*") if path.is_file()}
-    take = run.CorpusRun._take
+    take = compiler.CorpusRun._take
     for stop in range(1, 200, 3):
         out, count = tmp_path / f"out{stop}", [0]
 
@@ -161,11 +165,11 @@ def test_a_run_that_dies_at_a_damaged_input_goes_on_to_the_same_bytes(tmp_path, 
             if count[0] == stop:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(run.CorpusRun, "_take", dies)
+        monkeypatch.setattr(compiler.CorpusRun, "_take", dies)
         try:
             compile_corpus([data], tok, out, options, check_space=False)
         except KeyboardInterrupt:
-            monkeypatch.setattr(run.CorpusRun, "_take", take)
+            monkeypatch.setattr(compiler.CorpusRun, "_take", take)
             compile_corpus([data], tok, out, options, check_space=False)
             assert {path.name: path.read_bytes() for path in out.rglob("*.*") if path.is_file()} == want
         else:
@@ -291,11 +295,11 @@ def test_groups_end_by_the_bytes_that_are_read(tmp_path, tok):
         (tmp_path / f"{k}.jsonl.gz").write_bytes(gzip.compress(lines(["word " * 200] * 50)))
     sources, _ = find_sources([tmp_path], Options())
     options = Options(range_bytes=4000)
-    (unit,) = ranges.units(sources, options)
-    raws = list(ranges.read_unit(unit, sources, options))
+    (unit,) = units.units(sources, options)
+    raws = list(units.read_unit(unit, sources, options))
     assert [raw.key.at for raw in raws] == list(range(len(raws)))
     assert max(sum(len(piece.payload) for piece in raw.payload) for raw in raws) < 3 * 4000
-    assert [raw.key for raw in ranges.read_unit(unit, sources, options, first=5)] == [raw.key for raw in raws[5:]]
+    assert [raw.key for raw in units.read_unit(unit, sources, options, first=5)] == [raw.key for raw in raws[5:]]
     found = compile_corpus([tmp_path], tok, tmp_path / "out", Options(formats=("olmo",), range_bytes=4000))
     assert found.documents == 150
     import csv

@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from jittok.corpus.decompression import open_unpacked
+from jittok.corpus.inputs.decompression import open_unpacked
 from jittok.errors import CorpusError
 
 zstandard = pytest.importorskip("zstandard")

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from jittok.corpus import Options
+from jittok.corpus.inputs.finding import find_sources
 from jittok.corpus.prediction import predict
-from jittok.corpus.range_encoder import RangeEncoder
-from jittok.corpus.sources import find_sources
+from jittok.corpus.ranges.encoder import RangeEncoder
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("orjson")

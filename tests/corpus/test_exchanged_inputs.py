@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jittok.corpus import compile_corpus, sources
+from jittok.corpus import compile_corpus
+from jittok.corpus.inputs import finding
 from jittok.corpus.options import Options
 from jittok.errors import CorpusError
 
@@ -44,7 +45,7 @@ def test_a_file_that_is_another_one_while_it_is_read_and_back_before_it_is_hashe
     assert first.stat().st_size == other.stat().st_size
     link, count = tmp_path / "now", 0
     link.symlink_to("a")
-    original = sources.Source.same
+    original = finding.Source.same
 
     def exchanged(source, file):
         """As if the path had led to the other file when it was opened."""
@@ -56,7 +57,7 @@ def test_a_file_that_is_another_one_while_it_is_read_and_back_before_it_is_hashe
             return original(source, there)
         return original(source, file)
 
-    monkeypatch.setattr(sources.Source, "same", exchanged)
+    monkeypatch.setattr(finding.Source, "same", exchanged)
     with pytest.raises(CorpusError, match="when reading began"):
         compile_corpus([str(link / f"input.{kind}")], tok, str(tmp_path / "out"), threads=1)
     assert count >= opening
@@ -64,13 +65,13 @@ def test_a_file_that_is_another_one_while_it_is_read_and_back_before_it_is_hashe
 
 def test_each_way_of_opening_an_input_asks_whether_it_is_the_file_that_was_found(tmp_path):
     """A link that leads elsewhere between looking for files and opening them."""
-    from jittok.corpus import tables
+    from jittok.corpus.ranges import tables
 
     for name, texts in TEXTS.items():
         written(tmp_path / name, "parquet", texts)
     link = tmp_path / "now"
     link.symlink_to("a")
-    (found,), _ = sources.find_sources([str(link / "input.parquet")], Options())
+    (found,), _ = finding.find_sources([str(link / "input.parquet")], Options())
     times = found.stamp.split()
     for opened in (found.open, lambda: tables._opened(found)):
         with opened() as file:
@@ -84,7 +85,7 @@ def test_each_way_of_opening_an_input_asks_whether_it_is_the_file_that_was_found
         link.unlink()
         link.symlink_to("a")
     os.utime(tmp_path / "a/input.parquet", ns=(0, int(times[0])))  # its times of change stay, its inode does not
-    (again,), _ = sources.find_sources([str(link / "input.parquet")], Options())
+    (again,), _ = finding.find_sources([str(link / "input.parquet")], Options())
     for changed in (replace(again, stamp="0 0"), replace(again, size=1), replace(again, inode=again.inode + 1)):
         with pytest.raises(CorpusError):
             changed.open()

@@ -8,12 +8,12 @@ import sys
 import pytest
 from conftest import make_texts, write_jsonl
 
-from jittok.corpus import Options, compile_corpus, disk, manifest, verify
-from jittok.corpus.folders import Folder, file_name, is_component
-from jittok.corpus.ledger import Ledger
-from jittok.corpus.manifest import DIGEST, read_manifest, write_manifest
-from jittok.corpus.resume import WORK
-from jittok.corpus.run import LOCK
+from jittok.corpus import Options, compile_corpus, verify
+from jittok.corpus.compiler import LOCK
+from jittok.corpus.shards import disk, manifest
+from jittok.corpus.shards.disk import Folder, file_name, is_component
+from jittok.corpus.shards.ledger import Ledger
+from jittok.corpus.shards.manifest import DIGEST, WORK, read_manifest, write_manifest
 from jittok.errors import CorpusError
 
 pytest.importorskip("filelock")
@@ -227,8 +227,8 @@ def test_a_ledger_that_no_run_could_have_written_is_an_error_or_done_again(sourc
     ledger.close()
     with contextlib.suppress(CorpusError):
         compile_corpus([source], tok, out, OPTIONS)
-    if (out / manifest.NAME).exists():
-        assert (out / manifest.NAME).read_bytes() == (tmp_path / "whole" / manifest.NAME).read_bytes()
+    if (out / manifest.MANIFEST).exists():
+        assert (out / manifest.MANIFEST).read_bytes() == (tmp_path / "whole" / manifest.MANIFEST).read_bytes()
 
 
 def test_a_ledger_of_other_lines_is_an_error(source, tmp_path, tok):
@@ -248,7 +248,7 @@ def test_a_ledger_of_other_lines_is_an_error(source, tmp_path, tok):
 
 def test_every_flipped_bit_of_a_manifest_is_found(source, tmp_path, tok):
     compile_corpus([source], tok, tmp_path / "out", Options(formats=("npy",)))
-    place = tmp_path / "out" / manifest.NAME
+    place = tmp_path / "out" / manifest.MANIFEST
     whole = place.read_bytes()
     assert verify(tmp_path / "out", tok).ok
     assert len(whole) > 1000
@@ -313,7 +313,7 @@ def test_a_manifest_that_was_written_anew_is_believed_in_nothing_that_cannot_be(
 def test_a_manifest_of_the_version_before_is_read(source, tmp_path, tok):
     compile_corpus([source], tok, tmp_path / "out", OPTIONS)
     whole = {**read_manifest(tmp_path / "out"), "manifest": manifest.WITHOUT_DIGEST}
-    (tmp_path / "out" / manifest.NAME).write_bytes(manifest._text(whole))
+    (tmp_path / "out" / manifest.MANIFEST).write_bytes(manifest._text(whole))
     assert read_manifest(tmp_path / "out") == whole
     assert verify(tmp_path / "out", tok).ok
 

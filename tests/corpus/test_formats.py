@@ -23,8 +23,8 @@ import jittok.corpus
 from jittok.cli import main
 from jittok.corpus import Options, compile_corpus
 from jittok.corpus.formats import FORMATS, make_formats, tables
+from jittok.corpus.formats.bare_ids import readable
 from jittok.corpus.formats.base import LENGTHS, Block, Facts, Format, Lazy, Output, Rows, Stream
-from jittok.corpus.formats.datatrove import readable
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")
@@ -353,6 +353,6 @@ def test_a_format_is_one_class_and_its_line(monkeypatch, jsonl, tok, tmp_path, c
 
 def test_a_corpus_of_unknown_formats_says_so(jsonl, tok, tmp_path, monkeypatch):
     compile_corpus([jsonl[0]], tok, tmp_path / "out", Options(formats=("npy",)))
-    monkeypatch.setattr("jittok.corpus.readback.FORMATS", {"arrow": FORMATS["arrow"]})
+    monkeypatch.setattr("jittok.corpus.shards.readback.FORMATS", {"arrow": FORMATS["arrow"]})
     with pytest.raises(CorpusError, match="formats npy"):
         jittok.corpus.open(tmp_path / "out")

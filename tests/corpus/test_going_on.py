@@ -8,9 +8,10 @@ import pytest
 from conftest import make_texts, write_jsonl
 
 import jittok
-from jittok.corpus import Options, compile_corpus, run, state, verify
-from jittok.corpus.formats.npy import Npy
-from jittok.corpus.manifest import read_manifest, write_manifest
+from jittok.corpus import Options, compile_corpus, compiler, verify
+from jittok.corpus.formats.bare_ids import Npy
+from jittok.corpus.shards import plan
+from jittok.corpus.shards.manifest import read_manifest, write_manifest
 from jittok.errors import CorpusError
 
 pytest.importorskip("filelock")
@@ -20,7 +21,7 @@ OPTIONS = Options(formats=("npy",), range_bytes=500)
 
 def begun(tok, data, out, monkeypatch, version, ranges=3, options=OPTIONS):
     """A corpus that was interrupted, by a version."""
-    take, left = run.CorpusRun._take, [ranges]
+    take, left = compiler.CorpusRun._take, [ranges]
 
     def dies(self, encoded):
         if not left[0]:
@@ -29,8 +30,8 @@ def begun(tok, data, out, monkeypatch, version, ranges=3, options=OPTIONS):
         take(self, encoded)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run.CorpusRun, "_take", dies)
-        patch.setattr(state, "__version__", version)
+        patch.setattr(compiler.CorpusRun, "_take", dies)
+        patch.setattr(plan, "__version__", version)
         with pytest.raises(KeyboardInterrupt):
             compile_corpus([data], tok, out, options, check_space=False)
 
@@ -47,14 +48,14 @@ def test_another_version_goes_on_where_no_answer_changed(tmp_path, tok, monkeypa
     assert read_manifest(out)["jittok"] == "0.0.1"
     compile_corpus([data], tok, tmp_path / "new", OPTIONS)
     assert content(out) == content(tmp_path / "new")
-    monkeypatch.setattr(state, "__version__", "9.9")
+    monkeypatch.setattr(plan, "__version__", "9.9")
     assert compile_corpus([data], tok, out, OPTIONS).resumed == 60
     assert verify(out, tok, all=True).ok
 
 
 def test_other_answers_or_layouts_do_not_go_on(tmp_path, tok, monkeypatch):
     data = write_jsonl(tmp_path / "a.jsonl", make_texts(60))
-    for name, where in (("ANSWERS", state), ("layout", Npy)):
+    for name, where in (("ANSWERS", plan), ("layout", Npy)):
         out = tmp_path / name
         begun(tok, data, out, monkeypatch, "0.0.1")
         with monkeypatch.context() as patch:
@@ -73,7 +74,7 @@ def test_a_corpus_that_tells_no_rules_goes_on_as_it_was_begun(tmp_path, tok, mon
     out, old = tmp_path / "out", Options(formats=("npy",), range_bytes=100_000, cuts=1)
     identity = Options.identity
     with monkeypatch.context() as patch:
-        patch.setattr(state, "rules_of", lambda _: {})
+        patch.setattr(plan, "rules_of", lambda _: {})
         patch.setattr("jittok.corpus.compiler.cuts_of", lambda _: 1)
         patch.setattr(Options, "identity", lambda options: {k: v for k, v in identity(options).items() if k != "cuts"})
         begun(tok, data, out, monkeypatch, "0.2.0", ranges=4, options=old)
@@ -94,7 +95,7 @@ def test_a_corpus_that_tells_no_rules_goes_on_as_it_was_begun(tmp_path, tok, mon
 
 
 def test_files_of_every_layout_are_those_that_their_number_stands_for(tmp_path):
-    """Whoever changes these bytes counts up `layout` of the format, or `state.ANSWERS` for the ids, and this table."""
+    """Whoever changes these bytes counts up `layout` of the format, or `plan.ANSWERS` for the ids, and this table."""
     data = write_jsonl(tmp_path / "a.jsonl", make_texts(200))
     names = ("npy", "nanogpt", "llmc", "megatron", "datatrove")
     options = Options(formats=names, append_eos=True, range_bytes=5000)
@@ -105,7 +106,7 @@ def test_files_of_every_layout_are_those_that_their_number_stands_for(tmp_path):
         for path in sorted((tmp_path / "out" / name).iterdir()):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
         found[name] = digest.hexdigest()[:16]
-    assert state.rules_of(options) == {"answers": 1, **{f"layout of {name}": 1 for name in names}}
+    assert plan.rules_of(options) == {"answers": 1, **{f"layout of {name}": 1 for name in names}}
     assert found == LAYOUTS
 
 

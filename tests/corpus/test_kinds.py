@@ -10,7 +10,7 @@ import lzma
 import pytest
 
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.sources import find_sources
+from jittok.corpus.inputs.finding import find_sources
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")

@@ -10,7 +10,7 @@ import pytest
 
 from jittok.cli import main
 from jittok.corpus import Options
-from jittok.corpus.sources import find_sources
+from jittok.corpus.inputs.finding import find_sources
 
 pytest.importorskip("filelock")
 pytest.importorskip("pyarrow")

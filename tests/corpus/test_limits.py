@@ -13,12 +13,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from jittok.corpus import arrow_buffers, compile_corpus, parquet_pages, tables
-from jittok.corpus.limits import Limit
+from jittok.corpus import compile_corpus
+from jittok.corpus.inputs import hostile_tables
+from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
-from jittok.corpus.ranges import cut_lines, cut_separated, interval
-from jittok.corpus.sources import Source
-from jittok.corpus.tables import arrow_rows, parquet_rows
+from jittok.corpus.ranges import tables
+from jittok.corpus.ranges.cutting import Limit, cut_lines, cut_separated, interval
+from jittok.corpus.ranges.tables import arrow_rows, parquet_rows
 from jittok.errors import CorpusError
 
 pytest.importorskip("orjson")
@@ -183,7 +184,7 @@ def footer_that_lies(path, size):
 def test_a_page_is_an_error_before_it_is_unpacked(how, tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(parquet_pages, "LARGE_PAGE", 1 << 20)
+    monkeypatch.setattr(hostile_tables, "LARGE_PAGE", 1 << 20)
     path, size = tmp_path / "bomb.parquet", 3 << 20
     version = "2.0" if how == "version 2" else "1.0"
     table = pa.table({"text": ["a", "x" * size]})
@@ -204,16 +205,16 @@ def test_a_footer_that_is_believed_spares_reading_heads_only_of_small_columns(tm
     """Of a file that is far away, where each head is a request."""
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(parquet_pages, "LARGE_PAGE", 1 << 20)
+    monkeypatch.setattr(hostile_tables, "LARGE_PAGE", 1 << 20)
     path, size = tmp_path / "bomb.parquet", 3 << 20
     pq.write_table(pa.table({"text": ["a", "x" * size]}), path, compression="zstd", use_dictionary=False)
     column = pq.ParquetFile(path).metadata.row_group(0).column(0)
-    parquet_pages.check_pages(None, column, 2 * size, "here", believe=True)
+    hostile_tables.check_pages(None, column, 2 * size, "here", believe=True)
     with path.open("rb") as raw:
-        parquet_pages.check_pages(raw, column, 2 * size, "here")
+        hostile_tables.check_pages(raw, column, 2 * size, "here")
         for believe in (False, True):
             with pytest.raises(CorpusError, match=r"here: found a page of 3.* bytes, expected up to 2097152"):
-                parquet_pages.check_pages(raw, column, 2 << 20, "here", believe)
+                hostile_tables.check_pages(raw, column, 2 << 20, "here", believe)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -229,13 +230,13 @@ def test_the_heads_of_pages_tell_their_sizes(version, tmp_path):
         for number in range(2):
             column = facts.row_group(group).column(number)
             with path.open("rb") as file:
-                sizes = list(parquet_pages.page_sizes(file, column, "here"))
+                sizes = list(hostile_tables.page_sizes(file, column, "here"))
                 heads = column.total_uncompressed_size - sum(sizes)
                 assert 10 * len(sizes) < heads < 9000 * len(sizes)
                 raw = file.read()
             assert number == 0 or len(sizes) > 3
     with pytest.raises(CorpusError, match="no page header at byte"):
-        list(parquet_pages.page_sizes(io.BytesIO(b"\xff" * len(raw)), column, "here"))
+        list(hostile_tables.page_sizes(io.BytesIO(b"\xff" * len(raw)), column, "here"))
 
 
 @pytest.mark.parametrize("count", [0, 3, 14, 15, 16, 200])
@@ -245,7 +246,7 @@ def test_a_list_in_the_head_of_a_page_ends_where_its_last_value_does(count):
     values = (bytes([count << 4 | 5]) if count < 15 else b"\xf5" + number) + b"\x06" * count  # i32 of 3 each
     head = b"\x15\x00\x15\x0a\x15\x04\x19" + values + b"\x00"  # 5 bytes unpacked, 2 packed
     column = SimpleNamespace(data_page_offset=0, has_dictionary_page=False, total_compressed_size=2 * len(head) + 4)
-    assert list(parquet_pages.page_sizes(io.BytesIO(2 * (head + b"ab")), column, "here")) == [5, 5]
+    assert list(hostile_tables.page_sizes(io.BytesIO(2 * (head + b"ab")), column, "here")) == [5, 5]
 
 
 @pytest.mark.parametrize("sizes", [b"\x15\x01\x15\x02", b"\x15\x02\x15\x01"], ids=["unpacked", "packed"])
@@ -253,13 +254,13 @@ def test_a_page_of_less_than_no_bytes_is_an_error(sizes):
     head = b"\x15\x00" + sizes + b"\x00"  # Thrift writes -1 as 1 and 1 as 2
     column = SimpleNamespace(data_page_offset=0, has_dictionary_page=False, total_compressed_size=2 * len(head))
     with pytest.raises(CorpusError, match="no page header at byte 0"):
-        next(parquet_pages.page_sizes(io.BytesIO(2 * head), column, "here"))
+        next(hostile_tables.page_sizes(io.BytesIO(2 * head), column, "here"))
 
 
 @pytest.mark.parametrize("how", ["file", "stream", "dictionary", "lz4"])
 def test_a_packed_buffer_is_an_error_before_it_is_unpacked(how, tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(arrow_buffers, "LARGE_PAGE", 1 << 20)
+    monkeypatch.setattr(hostile_tables, "LARGE_PAGE", 1 << 20)
     path, size = tmp_path / "bomb.arrow", 3 << 20
     texts = pa.array(["a", "x" * size])
     table = pa.table({"n": [1, 2], "text": texts.dictionary_encode() if how == "dictionary" else texts})
@@ -289,7 +290,7 @@ def test_packed_buffers_tell_their_sizes(stream, legacy):
         out, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression=packing, use_legacy_format=legacy)
         with (pa.ipc.new_stream if stream else pa.ipc.new_file)(out, table.schema, options=options) as writer:
             writer.write_table(table, max_chunksize=30)
-        sizes = list(arrow_buffers.unpacked_sizes(out, stream))
+        sizes = list(hostile_tables.unpacked_sizes(out, stream))
         assert (sizes.count(50_010) > 0, sizes.count(5001), len(sizes) > 0) == (
             bool(packing),
             bool(packing),
@@ -299,7 +300,7 @@ def test_packed_buffers_tell_their_sizes(stream, legacy):
     for end in range(0, len(raw), 97):
         cut = io.BytesIO(raw[:end])
         try:
-            arrow_buffers.check_buffers(cut, 1, "here", stream)
+            hostile_tables.check_buffers(cut, 1, "here", stream)
         except CorpusError as error:
             assert "end too early" in str(error) or "without its end" in str(error)  # noqa: PT017  some cuts may pass
 
@@ -315,7 +316,7 @@ def test_a_stream_that_leads_back_ends():
     raw = out.getvalue().replace(size.to_bytes(8, "little"), (-size).to_bytes(8, "little", signed=True))
     assert raw != out.getvalue()
     with pytest.raises(CorpusError, match="lead nowhere"):
-        arrow_buffers.check_buffers(io.BytesIO(raw), 1, "here", stream=True)
+        hostile_tables.check_buffers(io.BytesIO(raw), 1, "here", stream=True)
 
 
 def test_a_large_row_group_is_not_read_at_once(tmp_path):

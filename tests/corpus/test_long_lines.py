@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from jittok.corpus import long_lines
+from jittok.corpus.inputs import json_rows
 from jittok.corpus.options import Options
-from jittok.corpus.ranges import Key, RawRange
-from jittok.corpus.reader import _loads, read_texts
+from jittok.corpus.ranges.documents import _loads, read_texts
+from jittok.corpus.ranges.units import Key, RawRange
 
 orjson = pytest.importorskip("orjson")
 
@@ -26,7 +26,7 @@ BROKEN = [b"\xff", b"\xe4\xb8", b"\x80" * 5, b"\n", b"\0", b'"', b"\\", b"\xed\x
 def small(monkeypatch):
     """Long from 40 bytes on, and parts of 24."""
     for name, value in {"PART": 24, "SHORT": 30, "FEW": 3}.items():
-        monkeypatch.setattr(long_lines, name, value)
+        monkeypatch.setattr(json_rows, name, value)
 
 
 def drawn_string(draw, broken):
@@ -83,7 +83,7 @@ def test_drawn_lines_have_the_text_that_the_parser_finds(loads, broken):
 
         expected = found_by(whole)
         try:
-            found = long_lines.text_of(block, 2, 2 + len(line), "text", loads)
+            found = json_rows.text_of(block, 2, 2 + len(line), "text", loads)
         except (ValueError, KeyError, TypeError):
             # json forgets a lone surrogate in the first of two values; the reader parses such a line as a whole
             assert expected is None or loads is _loads, line
@@ -100,7 +100,7 @@ def test_every_cut_of_escapes_and_characters_is_safe():
     for ascii_only in (True, False):
         for shift in range(30):
             line = json.dumps({"text": "x" * shift + text}, ensure_ascii=ascii_only).encode()
-            assert long_lines.text_of(line, 0, len(line), "text", orjson.loads) == ("x" * shift + text).encode()
+            assert json_rows.text_of(line, 0, len(line), "text", orjson.loads) == ("x" * shift + text).encode()
 
 
 @pytest.mark.parametrize("end", [b"\n", b"", b"\r\n"], ids=["line feed", "none", "CR LF"])
@@ -119,7 +119,7 @@ def test_long_lines_in_a_range_are_read_as_short_ones(end, monkeypatch):
             for some in (lines, lines[:2]):
                 raw, found = first + b"\n".join(some) + end, []
                 for long in (1 << 30, 60):
-                    monkeypatch.setattr("jittok.corpus.reader.LONG", long)
+                    monkeypatch.setattr("jittok.corpus.ranges.documents.LONG", long)
                     texts = read_texts(RawRange(Key(0, 0, 0), 0, raw, 0, 0), "jsonl", options)
                     docs = zip(texts.docs.starts.tolist(), texts.docs.stops.tolist(), strict=True)
                     found.append(([texts.docs.data[i:j].tobytes() for i, j in docs], texts.lines.tolist(), texts.bad,

@@ -7,10 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from jittok.corpus import Options, compile_corpus, reader
+from jittok.corpus import Options, compile_corpus
 from jittok.corpus import open as open_corpus
-from jittok.corpus.ranges import Key, RawRange
-from jittok.corpus.reader import read_texts
+from jittok.corpus.ranges import documents
+from jittok.corpus.ranges.documents import read_texts
+from jittok.corpus.ranges.units import Key, RawRange
 
 pytest.importorskip("orjson")
 
@@ -35,7 +36,7 @@ OTHERS = {
 def parser(request, monkeypatch):
     """Both parsers: orjson is not installed everywhere."""
     if request.param == "json":
-        monkeypatch.setattr(reader, "_json", lambda: reader._loads)
+        monkeypatch.setattr(documents, "_json", lambda: documents._loads)
 
 
 def read(payload, **options):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jittok.corpus import batches, packing
+from jittok.corpus import batches
 from jittok.corpus.formats.base import Block, Lazy
-from jittok.corpus.readback import Corpus
+from jittok.corpus.shards import readback
+from jittok.corpus.shards.readback import Corpus
 
 
 class Watched:
@@ -72,7 +73,7 @@ def rows_of(found):
 @pytest.mark.parametrize("at_once", [1, 5, 16, 1000])
 @pytest.mark.parametrize("seed", range(6))
 def test_sequences_are_those_of_a_plain_loop_from_any_start(monkeypatch, at_once, seed):
-    monkeypatch.setattr(packing, "IDS_PER_READ", at_once)
+    monkeypatch.setattr(readback, "IDS_PER_READ", at_once)
     rng = np.random.default_rng(seed)
     lengths = [*(rng.integers(0, 12, 20) * rng.integers(0, 2, 20)).tolist(), int(rng.integers(0, 200))]
     for length, overlap, pad_id in ((7, 0, None), (7, 0, 9), (8, 1, 9), (5, 4, 9), (40, 3, 9)):
@@ -90,7 +91,7 @@ def test_sequences_are_those_of_a_plain_loop_from_any_start(monkeypatch, at_once
 
 @pytest.mark.parametrize("documents", ["split", "whole"])
 def test_a_long_document_is_read_in_parts(monkeypatch, documents):
-    monkeypatch.setattr(packing, "IDS_PER_READ", 64)
+    monkeypatch.setattr(readback, "IDS_PER_READ", 64)
     corpus, watched = corpus_of([3, 5000, 0, 2], blocks=1)
     first = next(batches(corpus, 16, 2, documents=documents, pad_id=0))
     assert first.ids.shape == (2, 16)
@@ -100,7 +101,7 @@ def test_a_long_document_is_read_in_parts(monkeypatch, documents):
 
 
 def test_a_later_start_reads_nothing_before_it(monkeypatch):
-    monkeypatch.setattr(packing, "IDS_PER_READ", 64)
+    monkeypatch.setattr(readback, "IDS_PER_READ", 64)
     corpus, watched = corpus_of([1000, 1000, 1000], blocks=3)
     (last,) = batches(corpus, 100, 8, start=29)
     assert last.ids[0].tolist() == list(range(2900, 3000))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jittok.corpus.limits import Limit
+from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
-from jittok.corpus.ranges import Unit, cut_lines, cut_separated, interval, read_unit, units
-from jittok.corpus.sources import Source
+from jittok.corpus.ranges.cutting import Limit, cut_lines, cut_separated, interval
+from jittok.corpus.ranges.units import Unit, read_unit, units
 
 texts = st.lists(st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b"")), max_size=20)
 steps = st.integers(1, 30)
@@ -77,7 +77,7 @@ def test_separated_documents_are_those_of_split(data, separator, step, size):
 )
 def test_rows_belong_to_the_range_their_text_begins_in_whatever_the_batches(lengths, cuts, step):
     pa = pytest.importorskip("pyarrow")
-    from jittok.corpus.tables import cut_rows
+    from jittok.corpus.ranges.tables import cut_rows
 
     rows = [None if length is None else chr(97 + i % 26) * length for i, length in enumerate(lengths)]
     places = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from jittok.corpus.options import Options
-from jittok.corpus.ranges import Key, RawRange
-from jittok.corpus.reader import read_texts
+from jittok.corpus.ranges.documents import read_texts
+from jittok.corpus.ranges.units import Key, RawRange
 
 pytest.importorskip("orjson")
 

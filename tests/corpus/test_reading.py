@@ -12,13 +12,13 @@ from conftest import make_texts, write_jsonl
 
 import jittok.corpus
 from jittok.cli import main
-from jittok.corpus import Options, batches, compile_corpus, reference_check, verify
+from jittok.corpus import Options, batches, compile_corpus, verifier, verify
 from jittok.corpus.compiler import formats_of
-from jittok.corpus.manifest import DIGEST, write_manifest
+from jittok.corpus.inputs.finding import find_sources
 from jittok.corpus.prediction import predict
 from jittok.corpus.progress import Progress, ProgressLine, clock
-from jittok.corpus.range_encoder import RangeEncoder
-from jittok.corpus.sources import find_sources
+from jittok.corpus.ranges.encoder import RangeEncoder
+from jittok.corpus.shards.manifest import DIGEST, write_manifest
 from jittok.corpus.verifier import STRANGER, Report, _check_strangers
 from jittok.errors import CorpusError
 
@@ -116,8 +116,8 @@ def test_some_documents_of_each_shard_are_read_by_the_reference_too(made, tok):
     found = verify(made[0], tok)
     assert found.ok
     assert found.witnessed_shards == found.of_shards > 1
-    assert found.of_shards <= found.witnessed <= reference_check.DOCUMENTS * found.of_shards
-    assert 0 < found.witnessed_bytes <= reference_check.BYTES * found.of_shards
+    assert found.of_shards <= found.witnessed <= verifier.DOCUMENTS * found.of_shards
+    assert 0 < found.witnessed_bytes <= verifier.BYTES * found.of_shards
     hashed = verify(made[0], tok, hashes_only=True)
     assert (hashed.witnessed, hashed.of_shards) == (0, 0)
 
@@ -155,15 +155,15 @@ def test_kernels_that_were_always_wrong_are_found_by_the_reference(jsonl, tmp_pa
 
 
 def test_the_reference_reads_few_bytes_and_whole_documents():
-    at_most, few = reference_check.LONGEST_DOCUMENT, np.array([0, 5, 0, 7])
-    assert reference_check.chosen(few) == [1, 3]
-    many = reference_check.chosen(np.full(10_000, 100))
-    assert (len(many), many[0], many[-1]) == (reference_check.DOCUMENTS, 0, 9_999)
-    assert reference_check.chosen(np.array([at_most + 1, at_most, at_most])) == [1]
-    assert reference_check.chosen(np.array([at_most + 1, 0])) == []
-    assert reference_check.chosen(np.zeros(3, np.int64)) == reference_check.chosen(np.zeros(0, np.int64)) == []
-    sizes = np.full(40, reference_check.BYTES // 3)
-    assert len(reference_check.chosen(sizes)) == 3
+    at_most, few = verifier.LONGEST_DOCUMENT, np.array([0, 5, 0, 7])
+    assert verifier.chosen(few) == [1, 3]
+    many = verifier.chosen(np.full(10_000, 100))
+    assert (len(many), many[0], many[-1]) == (verifier.DOCUMENTS, 0, 9_999)
+    assert verifier.chosen(np.array([at_most + 1, at_most, at_most])) == [1]
+    assert verifier.chosen(np.array([at_most + 1, 0])) == []
+    assert verifier.chosen(np.zeros(3, np.int64)) == verifier.chosen(np.zeros(0, np.int64)) == []
+    sizes = np.full(40, verifier.BYTES // 3)
+    assert len(verifier.chosen(sizes)) == 3
 
 
 def test_changed_inputs_are_found_by_verify(made, tok):

@@ -7,8 +7,8 @@ import pytest
 import jittok
 from jittok.corpus import compile_corpus, verify
 from jittok.corpus import open as open_corpus
-from jittok.corpus.manifest import write_manifest
 from jittok.corpus.options import Options
+from jittok.corpus.shards.manifest import write_manifest
 from jittok.errors import CorpusError
 
 TEXT = b"plain text\nand \xc0\xa0 what is no UTF-8\nmore\n"

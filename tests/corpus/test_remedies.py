@@ -12,8 +12,8 @@ import jittok
 from jittok.cli import main
 from jittok.corpus import Options, compile_corpus, prediction, verify
 from jittok.corpus.compiler import formats_of
-from jittok.corpus.range_encoder import RangeEncoder
-from jittok.corpus.sources import find_sources
+from jittok.corpus.inputs.finding import find_sources
+from jittok.corpus.ranges.encoder import RangeEncoder
 from jittok.errors import CorpusError
 
 pytest.importorskip("pyarrow")

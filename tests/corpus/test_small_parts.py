@@ -10,11 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from conftest import make_texts
 
-from jittok.corpus import Options, compile_corpus, tables, verify
+from jittok.corpus import Options, compile_corpus, verify
 from jittok.corpus import open as open_corpus
-from jittok.corpus.manifest import read_manifest
-from jittok.corpus.ranges import read_unit, units
-from jittok.corpus.sources import find_sources
+from jittok.corpus.inputs.finding import find_sources
+from jittok.corpus.ranges import tables
+from jittok.corpus.ranges.units import read_unit, units
+from jittok.corpus.shards.manifest import read_manifest
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -9,8 +9,8 @@ import pytest
 import jittok
 from jittok.cli import main
 from jittok.corpus import compile_corpus
+from jittok.corpus.inputs.finding import find_sources
 from jittok.corpus.options import Options
-from jittok.corpus.sources import find_sources
 from jittok.errors import CorpusError
 from jittok.train.counting.count import How
 from jittok.train.counting.counts import BEGINNING, Counts

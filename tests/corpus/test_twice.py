@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.sources import find_sources
+from jittok.corpus.inputs.finding import find_sources
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")

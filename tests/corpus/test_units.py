@@ -1,9 +1,9 @@
 """Which units the inputs are cut into."""
 
-from jittok.corpus import ranges
+from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
-from jittok.corpus.ranges import Unit, units
-from jittok.corpus.sources import Source
+from jittok.corpus.ranges import units as ranges
+from jittok.corpus.ranges.units import Unit, units
 
 STEP = 100
 

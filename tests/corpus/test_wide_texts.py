@@ -4,8 +4,8 @@ import pytest
 
 import jittok
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.readback import open as opened
-from jittok.corpus.sniff import is_wide
+from jittok.corpus.inputs.kinds import is_wide
+from jittok.corpus.shards.readback import open as opened
 from jittok.errors import CorpusError
 
 TEXT = "Hello, world\r\nsecond line\r\n"

@@ -12,8 +12,9 @@ import traceback
 from pathlib import Path
 
 import jittok
-from jittok.corpus import Options, disk, shards
+from jittok.corpus import Options
 from jittok.corpus.compiler import compile_corpus
+from jittok.corpus.shards import disk, writer
 
 TOK = None
 
@@ -53,7 +54,7 @@ def _die_at(number, keep):
 
     append, rename, sync = disk.append, disk.rename, disk.sync
     disk.append, disk.rename, disk.sync = counted(append), counted(rename), counted(sync)
-    shards.os = _Os(counted)
+    writer.os = _Os(counted)
 
 
 class _Os:

@@ -16,11 +16,11 @@ import pytest
 
 import jittok
 from jittok.corpus import Options, compile_corpus, verify
-from jittok.corpus.cancellation import Cancellation, stoppable_pool
-from jittok.corpus.range_encoder import RangeEncoder
-from jittok.corpus.ranges import Key, RawRange
-from jittok.corpus.reader import PARSED_AT_ONCE, read_texts
-from jittok.corpus.sources import find_sources
+from jittok.corpus.inputs.finding import find_sources
+from jittok.corpus.ranges.documents import PARSED_AT_ONCE, read_texts
+from jittok.corpus.ranges.encoder import RangeEncoder
+from jittok.corpus.ranges.units import Key, RawRange
+from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 
 SOON = 0.5
 """Seconds of CPU time; what is measured takes several times as long where no one stops it."""
@@ -54,7 +54,7 @@ def test_parsing_of_a_range_ends_at_the_next_step(monkeypatch):
             stop.set()
         return json.loads(line)
 
-    monkeypatch.setattr("jittok.corpus.reader._json", lambda: loads)
+    monkeypatch.setattr("jittok.corpus.ranges.documents._json", lambda: loads)
     raw = RawRange(Key(0, 0, 0), 0, block_of(8 * PARSED_AT_ONCE), 0, 0)
     with pytest.raises(CancelledError):
         read_texts(raw, "jsonl", Options(), stop=stop)
@@ -86,7 +86,7 @@ def test_encoding_of_a_range_ends_at_the_next_step(tok, tmp_path, monkeypatch):
     encode = tok.encode_batch
     raw = RawRange(Key(0, 0, 0), 0, block_of(5000), 0, 0)
     whole = encoder(replace(raw))
-    monkeypatch.setattr("jittok.corpus.range_encoder.STEP", 10_000)
+    monkeypatch.setattr("jittok.corpus.ranges.encoder.STEP", 10_000)
     parts = encoder(replace(raw))
     assert np.array_equal(parts.ids, whole.ids)
     assert np.array_equal(parts.lengths, whole.lengths)
@@ -104,7 +104,7 @@ def test_encoding_of_a_range_ends_at_the_next_step(tok, tmp_path, monkeypatch):
 
 
 def test_steps_keep_every_document_where_many_are_empty_or_none_is_there(tok, tmp_path, monkeypatch):
-    monkeypatch.setattr("jittok.corpus.range_encoder.STEP", 8)
+    monkeypatch.setattr("jittok.corpus.ranges.encoder.STEP", 8)
     texts = ["", "", "a long text, longer than a step", "", "b", "c" * 8, "", "d", "", ""]
     for some in (texts, texts[:1], texts[:3], []):
         path = tmp_path / "a.jsonl"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jittok.corpus.ledger import Ledger
 from jittok.corpus.options import Options as Reading
+from jittok.corpus.shards.ledger import Ledger
 from jittok.errors import CorpusError
 from jittok.train import count_files
 from jittok.train.counting import counts, files, runs
@@ -31,7 +31,7 @@ def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypa
     for k, text in enumerate(texts):
         (data / f"{k:02d}.jsonl").write_text(json.dumps({"text": text}) + "\n")
     plain = count(texts, threads=1).to_dict()
-    monkeypatch.setattr("jittok.corpus.ranges.GROUP_FILES", 1)  # a range a file
+    monkeypatch.setattr("jittok.corpus.ranges.units.GROUP_FILES", 1)  # a range a file
     monkeypatch.setattr(files, "KEEP_EVERY", 100)
     read = files.read_texts
     seen: list[Any] = []

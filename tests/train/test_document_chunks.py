@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jittok.corpus.limits import Limit
 from jittok.corpus.options import Options as Reading
+from jittok.corpus.ranges.cutting import Limit
 from jittok.errors import CorpusError
 from jittok.kernels.inputs import documents
 from jittok.kernels.jit import JIT

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 FORMATS = {
     "arrow": "jittok.corpus.formats.tables:Arrow",
     "parquet": "jittok.corpus.formats.tables:Parquet",
-    "npy": "jittok.corpus.formats.npy:Npy",
-    "nanogpt": "jittok.corpus.formats.nanogpt:NanoGPT",
-    "llmc": "jittok.corpus.formats.llmc:LlmC",
+    "npy": "jittok.corpus.formats.bare_ids:Npy",
+    "nanogpt": "jittok.corpus.formats.bare_ids:NanoGPT",
+    "llmc": "jittok.corpus.formats.bare_ids:LlmC",
     "megatron": "jittok.corpus.formats.megatron:Megatron",
-    "datatrove": "jittok.corpus.formats.datatrove:Datatrove",
+    "datatrove": "jittok.corpus.formats.bare_ids:Datatrove",
     "olmo": "jittok.corpus.formats.olmo:Olmo",
 }
 """The module and class of each."""

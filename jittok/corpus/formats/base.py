@@ -2,11 +2,18 @@
 
 A stream is only ever appended to, so a crash costs a cut at its end. What cannot be appended to (indexes, tables,
 headers) is made from streams at the end of a shard, and made again when that was interrupted.
+
+Files are read back with `pread`, not mapped: truncating a mapped file kills the process that reads it, and anyone may
+truncate a corpus.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import os
+import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.formats.disk_ids import DiskIds
-from jittok.corpus.reader import Bad
+from jittok.corpus.ranges.documents import Bad
 from jittok.errors import CorpusError, InWords
 
 CHUNK = 1 << 18
@@ -207,3 +213,86 @@ def too_long(name: str, rows: Rows, limit: int, sources: Sequence[str]) -> None:
         row = int(rows.lengths.argmax())
         where = f"{sources[rows.sources[row]]}, line {rows.lines[row]}, format {name}"
         raise CorpusError(where, InWords(f"a document of {rows.lengths[row]} tokens"), f"at most {limit}")
+
+
+def read_array(path: Path, dtype: Any, header: int = 0, count: int | None = None) -> NDArray[Any]:
+    """Numbers of a file after `header` bytes, all that there are or `count`. CorpusError if it is too short."""
+    there = max(path.stat().st_size - header, 0) // np.dtype(dtype).itemsize
+    if count is None:
+        count = there
+    elif not 0 <= count <= there:
+        raise CorpusError(str(path), InWords(f"room for {there} numbers"), f"{count}, as it was written with")
+    found = np.fromfile(path, dtype, count, offset=header)
+    if found.size != count:
+        raise CorpusError(str(path), InWords(f"{found.size} numbers"), f"{count}: the file has been cut")
+    return found
+
+
+class DiskIds:
+    """Ids of a file: `size`, `dtype`, and slices of step 1, each read again into a read-only array of its own."""
+
+    def __init__(self, path: Path, dtype: Any, header: int = 0, size: int | None = None) -> None:
+        self.path, self.dtype, self.header = Path(path), np.dtype(dtype), header
+        flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+        self._descriptor = os.open(path, flags)
+        weakref.finalize(self, os.close, self._descriptor)
+        there = max(os.fstat(self._descriptor).st_size - header, 0) // self.dtype.itemsize
+        self.size = there if size is None else size
+        if not 0 <= self.size <= there:
+            raise CorpusError(str(path), InWords(f"room for {there} ids"), f"{self.size}, as it was written with")
+        self._turn = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DiskIds, (self.path, self.dtype, self.header, self.size)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, part: slice) -> NDArray[Any]:
+        start, stop, step = part.indices(self.size)
+        if step != 1:
+            raise ValueError(f"found a step of {step}, expected 1")
+        width = self.dtype.itemsize
+        raw = self._read(max(stop - start, 0) * width, self.header + start * width)
+        if len(raw) != max(stop - start, 0) * width:
+            raise CorpusError(
+                str(self.path), InWords(f"its end before id {stop}"), f"{self.size} ids: the file has been cut"
+            )
+        return np.frombuffer(raw, self.dtype)
+
+    def _read(self, count: int, position: int) -> bytes:
+        if hasattr(os, "pread"):
+            raw = os.pread(self._descriptor, count, position)
+            while len(raw) < count and (more := os.pread(self._descriptor, count - len(raw), position + len(raw))):
+                raw += more  # one call reads 2 GB at most
+            return raw
+        with self._turn:
+            os.lseek(self._descriptor, position, os.SEEK_SET)
+            return os.read(self._descriptor, count)
+
+
+class Errors(Format):
+    """`errors/00000.jsonl`, only where a shard has any."""
+
+    name = "errors"
+    small, large, small_size = "int32", "int32", 1 << 31
+
+    def streams(self) -> list[Stream]:
+        """The lines."""
+        return [Stream("errors", 0, self._lines, final=True)]
+
+    def _lines(self, rows: Rows) -> bytes:
+        facts = (
+            {"file": self.facts.sources[bad.source], "line": bad.line, "found": bad.found, "expected": bad.expected}
+            for bad in rows.bad
+        )
+        return "".join(json.dumps(fact) + "\n" for fact in facts).encode()
+
+    def finish(self, shard: Shard) -> list[Output]:
+        """The lines, if there are any."""
+        path = shard.path("errors")
+        return [Output(path, f"errors/{shard.number:05d}.jsonl")] if path.stat().st_size else []
+
+    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  there are no documents
+        """None."""
+        return []

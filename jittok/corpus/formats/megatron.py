@@ -24,9 +24,9 @@ from jittok.corpus.formats.base import (
     Rows,
     Shard,
     Stream,
+    read_array,
     too_long,
 )
-from jittok.corpus.formats.disk_ids import read_array
 from jittok.errors import CorpusError
 
 MAGIC = b"MMIDIDX\x00\x00"

@@ -24,6 +24,7 @@ from jittok.corpus.formats.base import (
     INT32_MAX,
     LENGTHS,
     Block,
+    DiskIds,
     Facts,
     Format,
     Lazy,
@@ -31,9 +32,9 @@ from jittok.corpus.formats.base import (
     Rows,
     Shard,
     Stream,
+    read_array,
     too_long,
 )
-from jittok.corpus.formats.disk_ids import DiskIds, read_array
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 
 BATCH_TOKENS = 1 << 22

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -71,3 +72,31 @@ class Pool:
                 del job, future, work, args  # or they would live until the next comes
         finally:
             end.release()
+
+
+class Cancellation(threading.Event):
+    """A flag, set when the result of some work is no longer wanted. The work is done in steps and checks it before
+    each; no one waits for the current step."""
+
+    def check(self) -> None:
+        """CancelledError if the flag is set. Called by the working thread, whose result no one will use."""
+        if self.is_set():
+            raise CancelledError
+
+
+NEVER_CANCELLED = Cancellation()
+"""For work that is never cancelled."""
+
+
+@contextlib.contextmanager
+def stoppable_pool(threads: int, stop: Cancellation, wait: bool = False) -> Iterator[Pool]:
+    """A thread pool whose tasks are cancelled between two steps when an exception is raised, such as Ctrl-C. `wait`:
+    raise it only after all threads have ended, which threads that write files need."""
+    pool = Pool(threads)
+    try:
+        yield pool
+    except BaseException:
+        stop.set()
+        pool.shutdown(wait, cancel_futures=True)
+        raise
+    pool.shutdown()

@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.writers.atomic_files import naming
-from jittok.corpus.cancellation import Cancellation, stoppable_pool
 from jittok.encode.stretches import STRETCH_BYTES, stretches_of, thread_count
 from jittok.errors import CorpusError, EncodingFailed
 from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import Documents
-from jittok.kernels.jit.pool import Pool
+from jittok.kernels.jit.pool import Cancellation, Pool, stoppable_pool
 from jittok.train.counting.counter import Counter, Counters
 from jittok.train.counting.counts import UNIT, Counts, changed, check_number, made_counts, of_table
 from jittok.train.counting.lines import IDENTITY, Lines, Tail, charsmap_of, lines_of

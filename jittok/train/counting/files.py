@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from jittok.common.writers.atomic_files import naming
-from jittok.corpus.decompression import Read, open_unpacked
-from jittok.corpus.folders import check_own, component, open_regular
-from jittok.corpus.ledger import NAME as LEDGER
-from jittok.corpus.ledger import Ledger
-from jittok.corpus.limits import Limit
+from jittok.corpus.inputs.decompression import Read, open_unpacked
+from jittok.corpus.inputs.finding import Seen, check_looks, check_options, find_sources
+from jittok.corpus.inputs.sources import STDIN, Source
 from jittok.corpus.options import Options as Reading
-from jittok.corpus.ranges import GROUP, LINE_END_BYTES, Key, RawRange, Unit, read_unit, units
-from jittok.corpus.reader import Bad, read_texts
-from jittok.corpus.sources import STDIN, Seen, Source, check_looks, check_options, find_sources
+from jittok.corpus.ranges.cutting import LINE_END_BYTES, Limit
+from jittok.corpus.ranges.documents import Bad, read_texts
+from jittok.corpus.ranges.units import GROUP, Key, RawRange, Unit, read_unit, units
+from jittok.corpus.shards.disk import check_own, component, open_regular
+from jittok.corpus.shards.ledger import LEDGER, Ledger
 from jittok.errors import CorpusError, InWords
 from jittok.train.counting.count import CountRun, How, in_turn, scaled
 from jittok.train.counting.counter import Counter

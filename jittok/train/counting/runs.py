@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus import disk
-from jittok.corpus.folders import create, open_regular
+from jittok.corpus.shards import disk
+from jittok.corpus.shards.disk import create, open_regular
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit import frozen
 from jittok.kernels.structures.bytes_table import KEYS

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from jittok.common.pipeline.steps import SpellBytes
 from jittok.common.unicode.tables import LETTER
-from jittok.corpus.limits import Limit
+from jittok.corpus.ranges.cutting import Limit
 from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.kernels import jit
 from jittok.kernels.jit import frozen

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.cancellation import Cancellation, stoppable_pool
 from jittok.kernels.jit import I64, U8, U64, OutI64, OutU8, OutU64, helper, kernel
+from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 from jittok.kernels.memory import (
     Window,
     add,

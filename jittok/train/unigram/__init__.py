@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.cancellation import Cancellation, stoppable_pool
 from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError, InWords
+from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
 from jittok.train.spm import NORMAL, SpmOptions, SpmTrained, first_pieces, runs_of, too_long

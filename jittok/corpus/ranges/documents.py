@@ -1,7 +1,8 @@
 """Turns the bytes or rows of a range into documents. Unreadable ones are counted with their line, never silently
 dropped.
 
-The texts of a range are checked together; only a range with an error is examined line by line.
+The texts of a range are checked together; only a range with an error is examined line by line. `read_documents` reads
+all ranges of some inputs in this way: for `count`, `encode` and `trace`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -17,14 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.cancellation import NEVER_CANCELLED, Cancellation
-from jittok.corpus.json_rows import row_of
-from jittok.corpus.kinds import TABLES
-from jittok.corpus.long_lines import LONG, Loads, text_of
-from jittok.corpus.options import Options
-from jittok.corpus.ranges import RawRange
-from jittok.corpus.sniff import is_wide
+from jittok.corpus.inputs.decompression import open_unpacked
+from jittok.corpus.inputs.json_rows import LONG, Loads, row_of, text_of
+from jittok.corpus.inputs.kinds import TABLES, is_wide
+from jittok.corpus.inputs.sources import Source
+from jittok.corpus.options import MAX_DOCUMENT_BYTES, Options
+from jittok.corpus.ranges.cutting import Limit, cut_lines
+from jittok.corpus.ranges.units import RawRange, opened, read_unit, units
+from jittok.errors import CorpusError, InWords
 from jittok.kernels.inputs import Documents, documents
+from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation
 
 BOM = codecs.BOM_UTF8
 CHECKED_AT_ONCE = 1 << 20
@@ -399,3 +402,49 @@ def _is_utf8(raw: Any) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+LINES_BYTES = 1 << 16
+"""Bytes of lines that are read at once."""
+
+
+class Read(NamedTuple):
+    """Documents of one range."""
+
+    docs: Documents
+    sources: NDArray[np.int64]  # int64[n]: which source each is from
+    lines: NDArray[np.int64]  # int64[n]: its line (row, document) in there, from 1
+    new: int  # bytes of input read for it
+
+
+def read_documents(sources: Sequence[Source], options: Options) -> Iterator[Read]:
+    """All documents in order, as their bytes are: a text need not be UTF-8.
+
+    A line or row that holds no text is a CorpusError with file and line, whatever `on_error`; "replace" mends what can
+    be read. Raises OSError, CorpusError.
+    """
+    source, base = -1, 0
+    for unit in units(sources, options):
+        for raw in read_unit(unit, sources, options):
+            if raw.key.source != source:
+                source, base = raw.key.source, 0
+            texts = read_texts(raw, sources[source].kind, options, any_bytes=True)
+            for bad in texts.bad:
+                if options.on_error != "replace" or bad.lost or bad.input:
+                    raise CorpusError(place(sources, bad.source, bad.line + base), InWords(bad.found), bad.expected)
+            yield Read(texts.docs, texts.sources, texts.lines + base, raw.new)
+            base += texts.seen
+
+
+def lines_of(source: Source) -> Iterator[bytes]:
+    """The lines of a text, packed or not, without their ends."""
+    with opened(source) as raw:
+        limit = Limit(source.path, MAX_DOCUMENT_BYTES, "line")
+        for _, block in cut_lines(open_unpacked(raw, source.packing, source.path), LINES_BYTES, limit):
+            yield from block.removesuffix(b"\n").split(b"\n")
+
+
+def place(sources: Sequence[Source], source: int, line: int) -> str:
+    """A document in words."""
+    name = sources[source].path
+    return name if sources[source].kind == "txt" else f"{name}, line {line}"

@@ -10,25 +10,20 @@ has that many bytes.
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import IO, Any, NamedTuple
 
-from jittok.corpus import tables
-from jittok.corpus.damage import LOST_AT, Exchanged, Lost, is_damage, lost
-from jittok.corpus.decompression import Read, open_unpacked
-from jittok.corpus.far import naming_input
-from jittok.corpus.kinds import TABLES
-from jittok.corpus.limits import Limit, newlines, newlines_before
+from jittok.corpus.inputs.decompression import Read, open_unpacked
+from jittok.corpus.inputs.kinds import TABLES
+from jittok.corpus.inputs.remote import naming_input
+from jittok.corpus.inputs.sources import LOST_AT, STDIN, Exchanged, Lost, Source, is_damage, lost
 from jittok.corpus.options import FIRST_CUTS, MOST_BYTES, Options
-from jittok.corpus.sources import STDIN, Source
+from jittok.corpus.ranges import tables
+from jittok.corpus.ranges.cutting import Limit, cut_lines, cut_separated, everything, interval
 from jittok.errors import CorpusError, InWords
 
-LINE_END_BYTES = 1 << 20
-"""Bytes read at once to find the end of a line that leaves its interval."""
 GROUP_FILES = 4096
 """Most files of one document each that share a range."""
 
@@ -238,7 +233,7 @@ def _payloads(source: Source, options: Options) -> Iterator[Any]:
     with opened(source) as raw:
         read = open_unpacked(raw, source.packing, source.path)
         if source.kind == "txt":
-            yield _everything(read, Limit(source.path, options.max_document_bytes))
+            yield everything(read, Limit(source.path, options.max_document_bytes))
         else:
             yield from (block for _, block in _blocks(read, source, options))
 
@@ -283,7 +278,7 @@ def _one_stream(unit: Unit, source: Source, options: Options) -> Iterator[RawRan
     with opened(source) as raw:
         read = raw.read if source.path == STDIN else open_unpacked(raw, source.packing, source.path)
         tally = _Tally(unit.source, read)
-        text = _everything(tally.read, Limit(source.path, options.max_document_bytes))
+        text = everything(tally.read, Limit(source.path, options.max_document_bytes))
     prefix = tally.prefix() if source.path == STDIN else None
     yield RawRange(Key(unit.source, 0, 0), unit.last, [(unit.source, text)], tally.size, tally.size, prefix)
 
@@ -306,42 +301,6 @@ class _Tally:
         return [self.source, self.size, self._digest.hexdigest()]
 
 
-def _everything(read: Read, limit: Limit) -> bytes:
-    """All bytes, held in memory once."""
-    found = io.BytesIO()
-    while piece := read(LINE_END_BYTES):
-        found.write(piece)
-        limit.check(found.tell())
-    return found.getvalue()
-
-
-def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
-    """The complete lines that begin in [start, stop). CorpusError for one that is too long."""
-    before = max(start - 1, 0)
-    file.seek(before)
-    block = file.read(stop - before)
-    if start:  # the line that is under way belongs to an earlier interval
-        newline = block.find(b"\n")
-        block = block[newline + 1 :] if newline >= 0 else b""
-    whole = block
-    size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
-    if size:
-        out = io.BytesIO()  # which grows in place, where a list of parts would be there beside the whole
-        out.write(block)
-        while piece := file.read(LINE_END_BYTES):
-            newline = piece.find(b"\n")
-            out.write(piece[: newline + 1] if newline >= 0 else piece)
-            if newline >= 0:
-                break
-            size += len(piece)
-            limit.check(size, partial(newlines_before, file, stop))
-        whole = out.getvalue()
-    if len(whole) > limit.most:
-        limit.before = newlines_before(file, stop) - newlines(block)
-        limit.lines(whole)
-    return whole
-
-
 def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterator[RawRange]:
     """Ranges of inputs that can only be read from the start: compressed files, standard input, texts with
     separators."""
@@ -356,80 +315,3 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
                 prefix = None if tally is None else tally.prefix()
                 yield RawRange(Key(unit.source, 0, at), unit.last, block, position, position - done, prefix)
             done = position
-
-
-def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:
-    """(k, the lines that begin in bytes [k * step, (k + 1) * step)) for each k that has any. CorpusError as soon as
-    a line exceeds the limit."""
-    carry, at = b"", 0  # a line begins at `at`, where carry lies
-    while True:
-        k = at // step
-        need = (k + 1) * step - at
-        parts, have = [carry], len(carry)
-        while have < need and (piece := read(need - have)):
-            parts.append(piece)
-            have += len(piece)
-        block = b"".join(parts)
-        cut = block.find(b"\n", need - 1) if have >= need else -1
-        if cut < 0:
-            carry = b""
-            size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
-            limit.check(size, partial(newlines, block))
-            out = io.BytesIO()  # as in `interval`
-            out.write(block)
-            while piece := read(min(step, LINE_END_BYTES)):
-                newline = piece.find(b"\n")
-                out.write(piece[: newline + 1] if newline >= 0 else piece)
-                if newline >= 0:
-                    carry = piece[newline + 1 :]
-                    break
-                size += len(piece)
-                limit.check(size, partial(newlines, block))
-            block = out.getvalue()
-            del out
-        else:
-            block, carry = block[: cut + 1], block[cut + 1 :]
-        del parts
-        if not block:
-            return
-        yield k, limit.lines(block)
-        at += len(block)
-
-
-def _copied(buffer: bytearray, start: int, stop: int) -> bytes:
-    """A part of a buffer, copied once."""
-    with memoryview(buffer) as view:
-        return bytes(view[start:stop])
-
-
-def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iterator[tuple[int, list[bytes]]]:
-    """(k, the documents that begin in bytes [k * step, (k + 1) * step)). An empty rest after the last separator is
-    not a document. CorpusError as soon as a document exceeds the limit."""
-    buffer, at, ended = bytearray(), 0, False  # a document begins at `at`, where buffer lies
-    while True:
-        k = at // step
-        need, start, look = (k + 1) * step - at, 0, 0
-        found: list[bytes] = []
-        while start < need:
-            position = buffer.find(separator, look)
-            if position < 0:
-                if ended:
-                    break
-                look = max(start, len(buffer) - len(separator) + 1)
-                limit.check(look - start, partial(len, found))
-                piece = read(LINE_END_BYTES)
-                ended = not piece
-                buffer += piece
-                continue
-            found.append(_copied(buffer, start, position))
-            start = look = position + len(separator)
-        if start < need and start < len(buffer):  # the last document, without a separator after it
-            found.append(_copied(buffer, start, len(buffer)))
-            start = len(buffer)
-        limit.texts(found)
-        del buffer[:start]
-        at += start
-        if found:
-            yield k, found
-        if ended and not buffer:
-            return

@@ -1,22 +1,32 @@
-"""`manifest.json`: the description of a finished corpus directory. It is written last, atomically."""
+"""`manifest.json`: the description of a finished corpus directory. It is written last, atomically.
+
+It names inputs and vocabulary relative to the corpus, so that it can be verified from any directory, and the release of
+llama.cpp: a corpus continues with the one that it was begun with, unless another was asked for.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jittok.corpus import disk
-from jittok.corpus.folders import file_name
-from jittok.corpus.kinds import PACKINGS, READ_AS
-from jittok.corpus.options import Options
-from jittok.corpus.relative_paths import INPUTS_FROM
-from jittok.corpus.state import RANGE_FIELDS, State
+from jittok.corpus.inputs.kinds import PACKINGS, READ_AS
+from jittok.corpus.options import CUTS, FIRST_CUTS, Options
+from jittok.corpus.shards import disk
+from jittok.corpus.shards.disk import file_name, open_regular
+from jittok.corpus.shards.ledger import LEDGER, RANGE_FIELDS, State
+from jittok.corpus.shards.plan import INPUTS_FROM
 from jittok.errors import CorpusError, InWords
+from jittok.tokenizer.loading import of_release
+from jittok.vocab.releases import RELEASES
 
-NAME = "manifest.json"
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+MANIFEST = "manifest.json"
 WORK = ".jittok"
 """The folder of an unfinished corpus."""
 VERSION = 2
@@ -61,7 +71,7 @@ def make_manifest(state: State) -> Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write it with one line for each input, shard, file and range, so that people and `diff` can read it."""
-    disk.write_new(folder / NAME, _text({**manifest, DIGEST: _digest(manifest)}))
+    disk.write_new(folder / MANIFEST, _text({**manifest, DIGEST: _digest(manifest)}))
 
 
 def _text(manifest: Manifest) -> bytes:
@@ -89,7 +99,7 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises CorpusError if there is none, or if it is of a later version or was changed.
     """
-    path = folder / NAME
+    path = folder / MANIFEST
     try:
         if path.exists() and not path.is_file():
             raise CorpusError(str(path), InWords("something other than a file"), "the manifest of a finished corpus")
@@ -171,3 +181,53 @@ def _are_words(manifest: Manifest) -> bool:
 def files_of(manifest: Manifest) -> Sequence[dict[str, Any]]:
     """Every file of every shard."""
     return [file for shard in manifest["shards"] for file in shard["files"]]
+
+
+LONGEST_LINE = 1 << 26
+"""Bytes that are read of the ledger's first line, which names all inputs."""
+FIRST_RELEASE = RELEASES[0].name
+"""Corpora that do not say their release are older than this was written down."""
+
+
+def with_recorded_release(tok: Tokenizer, folder: Path) -> Tokenizer:
+    """The tokenizer, or the one of the release that the corpus in `folder` was begun with.
+
+    The same if there is no corpus, if a release was asked for, or if nothing differs. CorpusError where the vocabulary
+    cannot be read again.
+    """
+    begun = _begun(folder).get("vocab")
+    if not isinstance(begun, dict) or tok.asked_llama_cpp is not None or begun.get("fingerprint") == tok.fingerprint:
+        return tok
+    release = begun.get("llama_cpp", FIRST_RELEASE)
+    if release == tok.llama_cpp or not isinstance(release, str):  # who reads the manifest says what is wrong
+        return tok
+    try:
+        return of_release(tok, release)
+    except ValueError as error:
+        raise CorpusError(
+            str(folder), InWords(f"a corpus begun with llama.cpp {release} ({error})"),
+            f"a vocabulary loaded for that release: --llama-cpp {release}",
+        ) from None  # fmt: skip
+
+
+def cuts_of(folder: Path) -> int:
+    """The rule that cuts the inputs of the corpus in `folder`; today's where there is none."""
+    options = _begun(folder).get("options")
+    cuts = options.get("cuts", FIRST_CUTS) if isinstance(options, dict) else CUTS
+    return cuts if type(cuts) is int else CUTS
+
+
+def _begun(folder: Path) -> dict[str, Any]:
+    """What the manifest or the ledger of a corpus says of its beginning; nothing where there is none to be read."""
+    try:
+        manifest = folder / MANIFEST
+        if manifest.is_file():
+            found = json.loads(manifest.read_bytes())
+        else:
+            descriptor = open_regular(folder / WORK / LEDGER, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            with open(descriptor, "rb") as ledger:  # noqa: PTH123  a descriptor
+                first = ledger.readline(LONGEST_LINE)
+            found = json.loads(first.partition(b" ")[2])["plan"]  # after its checksum
+    except (CorpusError, OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}  # whoever opens the corpus says what is wrong with it
+    return found if isinstance(found, dict) else {}

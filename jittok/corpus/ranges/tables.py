@@ -11,14 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok.corpus.arrow_buffers import check_buffers
-from jittok.corpus.concatenated_tables import check_parquet
-from jittok.corpus.damage import OF_A_FILE
-from jittok.corpus.far import Fetched, is_url, open_far
-from jittok.corpus.limits import Limit
+from jittok.corpus.inputs.hostile_tables import check_buffers, check_pages, check_parquet
+from jittok.corpus.inputs.remote import Fetched, is_url, open_far
+from jittok.corpus.inputs.sources import OF_A_FILE, Source
 from jittok.corpus.options import Options
-from jittok.corpus.parquet_pages import check_pages
-from jittok.corpus.sources import Source
+from jittok.corpus.ranges.cutting import Limit
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 from jittok.kernels.inputs import arrow
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from jittok.corpus import disk
-from jittok.corpus.folders import Folder, component, create, file_name, open_regular
 from jittok.corpus.formats.base import LENGTHS, Format, Rows, Shard, Stream
-from jittok.corpus.ledger import NAME as LEDGER
+from jittok.corpus.shards import disk
+from jittok.corpus.shards.disk import Folder, component, create, file_name, open_regular
+from jittok.corpus.shards.ledger import LEDGER
 from jittok.errors import CorpusError
 
 Positions = dict[str, list[int]]

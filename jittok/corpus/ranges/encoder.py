@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.cancellation import NEVER_CANCELLED, Cancellation
+from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
-from jittok.corpus.ranges import Key, RawRange
-from jittok.corpus.reader import Bad, RangeTexts, read_texts, select
-from jittok.corpus.sources import Source
+from jittok.corpus.ranges.documents import Bad, RangeTexts, read_texts, select
+from jittok.corpus.ranges.units import Key, RawRange
 from jittok.errors import CorpusError, EncodingFailed, InWords
 from jittok.kernels.inputs import Documents
+from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 STEP = 16 << 20
 """Bytes of text that are encoded between two checks for cancellation: about 0.1 s. Ranges of the usual size are one
 step, as the ids of several are copied once more."""
-
-
 NO_DOCUMENTS = Documents(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
 Row = tuple[NDArray[np.int32], NDArray[np.int64]]
 """Ids of some documents, and how many each has."""

@@ -1,97 +1,38 @@
-"""Inputs: names, globs, directories and URLs become a list of sources in a fixed order."""
+"""Names, globs, directories and URLs become a list of sources in a fixed order.
+
+What a glob or directory contains beside readable files is reported, never silently skipped.
+"""
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
-import sys
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from jittok.corpus.damage import Exchanged
-from jittok.corpus.decompression import open_unpacked
-from jittok.corpus.far import facts_of, is_url, local_name, matches, naming_input, open_far, same_place
-from jittok.corpus.globs import files_of, is_pattern, without_copies
-from jittok.corpus.kinds import (
+from jittok.corpus.inputs.decompression import open_unpacked
+from jittok.corpus.inputs.kinds import (
     JSON,
     KIND_OF,
     PROSE,
+    SNIFFED_BYTES,
     TABLES,
     TEXTS,
     check_json,
     documents_in,
     json_shape,
+    refuse_other_kinds,
     start_of,
     suffixes_of,
 )
+from jittok.corpus.inputs.remote import is_url, local_name, matches, naming_input, open_far, same_place
+from jittok.corpus.inputs.sources import STDIN, Source, look_at, standard_input
 from jittok.corpus.options import Options
-from jittok.corpus.sniff import SNIFFED_BYTES, Peeked, refuse_other_kinds
 from jittok.errors import CorpusError, InWords
-
-STDIN = "-"
-
-
-@dataclass(frozen=True)
-class Source:
-    """One input. `size` is None for a stream, which is read once; `stamp` changes when somebody writes to the file.
-
-    A file is opened many times: to look at it, to hash it, for each of its parts. All of them are of one file in one
-    state (`same`), or what is hashed would not be what was read. `inode`: of this machine's file; 0 is not asked for.
-    """
-
-    path: str
-    size: int | None
-    stamp: str
-    kind: str  # "txt" (the file is a document), "lines", "separated", "jsonl", "parquet", "arrow"
-    packing: str  # "", "gz", "zst", "bz2", "xz", "lz4"
-    inode: int = 0
-
-    def open(self) -> IO[bytes]:
-        """The bytes as they lie on disk. Raises OSError, and CorpusError for another file than was found."""
-        if self.path == STDIN:
-            return _standard_input()  # type: ignore[return-value]  # read and close are all that is asked of it
-        if is_url(self.path):
-            return open_far(self.path)
-        opened: IO[bytes] = self.same(Path(self.path).open("rb"))  # noqa: SIM115  given to the caller
-        return opened
-
-    def same(self, file: Any) -> Any:
-        """An open file. CorpusError, and it is closed, if it is not the one that was found, as it was then."""
-        if self.inode:
-            facts = os.fstat(file.fileno())
-            if facts.st_ino != self.inode or (facts.st_size, _stamp(facts)) != (self.size, self.stamp):
-                file.close()
-                raise self._changed(facts.st_size, _stamp(facts))
-        return file
-
-    def check_unchanged(self) -> None:
-        """CorpusError when the file is not what it was when the run began."""
-        if self.size is None:
-            return
-        size, stamp, inode = look_at(self.path)
-        if (size, stamp) != (self.size, self.stamp) or (self.inode and inode != self.inode):
-            raise self._changed(size, stamp)
-
-    def _changed(self, size: int, stamp: str) -> CorpusError:
-        another = "another file of " if (size, stamp) == (self.size, self.stamp) else ""
-        found = f"{another}{size} bytes, changed {stamp}"
-        return Exchanged(self.path, InWords(found), f"{self.size} bytes as when reading began")
-
-
-def _standard_input() -> Peeked:
-    """Standard input, whose first bytes may be looked at; the same object for the same stream."""
-    if sys.stdin is None:
-        raise CorpusError(STDIN, InWords("closed standard input"), "one that can be read")
-    raw = sys.stdin.buffer
-    known = _known_input.get("raw")
-    if known is None or known[0] is not raw:
-        known = _known_input["raw"] = (raw, Peeked(raw))
-    return known[1]
-
-
-_known_input: dict[str, tuple[Any, Peeked]] = {}
 
 
 def check_looks(sources: Iterable[Source], options: Options, files: bool = False) -> None:
@@ -102,7 +43,7 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
     is text, and with "replace" like anything.
     """
     sources = list(sources)
-    if not files and any(source.path == STDIN for source in sources) and not _standard_input().start():
+    if not files and any(source.path == STDIN for source in sources) and not standard_input().start():
         raise CorpusError(STDIN, InWords("nothing at all"), "documents (did the command before the pipe fail?)")
     if options.kind is not None:
         return
@@ -110,7 +51,7 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
         if source.kind in TEXTS and (source.path == STDIN or files):
             named = KIND_OF.get(suffixes_of(source.path)[0]) == "txt"
             if source.path == STDIN:
-                start = _standard_input().start()
+                start = standard_input().start()
             elif source.size is None or is_url(source.path) or (named and options.on_error == "replace"):
                 continue  # a stream is read once
             else:
@@ -130,24 +71,6 @@ def check_options(sources: Iterable[Source], options: Options) -> None:
         raise CorpusError("--column", options.column, "a table among the inputs (JSON Lines: --field), or no --column")
     if options.separator is not None and "separated" not in kinds:
         raise CorpusError("--separator", options.separator, "plain text among the inputs, or no --separator")
-
-
-def look_at(path: str) -> tuple[int, str, int]:
-    """Size in bytes, a text that changes when the file does (no promise that it only then does), and its inode, 0 for
-    what lies elsewhere."""
-    if is_url(path):
-        size, stamp = facts_of(path)
-        if size is None:
-            raise CorpusError(
-                path, InWords("a URL whose server reports no size"), "a URL with a known size (or download it first)"
-            )
-        return size, stamp, 0
-    found = Path(path).stat()
-    return found.st_size, _stamp(found), found.st_ino
-
-
-def _stamp(found: os.stat_result) -> str:
-    return f"{found.st_mtime_ns} {found.st_ctime_ns}"
 
 
 def find_sources(
@@ -351,3 +274,70 @@ def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str
     if kind == "txt":
         kind = "lines" if options.lines else "separated" if options.separator is not None else "txt"
     return kind, packing
+
+
+MAGIC = "*?["
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name contains a wildcard."""
+    return any(mark in name for mark in MAGIC)
+
+
+def files_of(pattern: str, left_out: list[str], skip: bool) -> list[str]:
+    """The files that are matched, sorted. What else is matched goes to `left_out`: folders with nothing in them that
+    is matched, links that lead nowhere, pipes. So do folders below which may not be read, with `skip`; else they are a
+    PermissionError, as Python's glob passes over them."""
+    for folder in _closed(pattern):
+        if not skip:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+        left_out.append(Path(folder).as_posix())
+    matched = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  ** and absolute names
+    files = [path for path in matched if Path(path).is_file()]
+    if len(files) < len(matched):
+        known = set(files)
+        above = {folder for path in matched for folder in _above(path)}
+        others = [path for path in matched if path not in known and os.path.normpath(path) not in above]
+        left_out += [each for path in others if (each := Path(path).as_posix()) not in left_out]
+    return files
+
+
+def _above(path: str) -> Iterator[str]:
+    """All parent directories of a file, as they are named."""
+    path = os.path.dirname(os.path.normpath(path))  # noqa: PTH120  of a million files
+    while path:
+        yield path
+        path, before = os.path.dirname(path), path  # noqa: PTH120
+        if path == before:
+            return
+
+
+def _closed(pattern: str) -> Iterator[str]:
+    """The unreadable directories on the way of a pattern."""
+    head = os.path.dirname(pattern)  # noqa: PTH120  as it is named
+    while head and is_pattern(head):
+        for folder in sorted(glob.glob(os.path.join(head, ""), recursive=True)):  # noqa: PTH118, PTH207
+            if not os.access(folder, os.R_OK | os.X_OK):
+                yield folder
+        head = os.path.dirname(head)  # noqa: PTH120
+
+
+COPY = re.compile(r"cache-.*\.arrow")
+"""Cache files that the datasets library leaves beside a saved dataset: results of calls, made of the same documents."""
+SAVED = ("state.json", "dataset_info.json")
+"""Files of a saved dataset that are not data."""
+
+
+def without_copies(paths: list[str], left_out: list[str]) -> list[str]:
+    """The same files without the cached results that lie beside a saved dataset, which go to `left_out`."""
+    kept, saved = [], dict[str, bool]()
+    for path in paths:
+        folder, name = os.path.split(path)
+        if COPY.fullmatch(name):
+            if folder not in saved:
+                saved[folder] = any(os.path.exists(os.path.join(folder, each)) for each in SAVED)  # noqa: PTH110, PTH118
+            if saved[folder]:
+                left_out.append(Path(path).as_posix())
+                continue
+        kept.append(path)
+    return kept

@@ -1,18 +1,102 @@
-"""Extracts the text of a long line of JSON Lines without parsing the whole line: a parser would hold a copy of it,
-and a `str` of up to four bytes a character.
+"""Rows of JSON Lines that a strict parser refuses, or that are too long for it.
 
-Long strings are replaced by placeholders. The short rest of the line goes to the parser, which resolves names,
-nesting and duplicate keys. If the field holds a placeholder, its string is decoded by the parser in parts. The other
-long strings are decoded too, as an error in them is an error of the line.
+Only the text field must be valid. Python's own `json` writes NaN, Infinity and lone surrogates, programs write 1e400
+and integers of a thousand digits, and fields that were cut by bytes end inside a character. None of that changes the
+text (`row_of`).
+
+A parser would hold a copy of a long line, and a `str` of up to four bytes a character. So long strings are replaced by
+placeholders (`text_of`). The short rest of the line goes to the parser, which resolves names, nesting and duplicate
+keys. If the field holds a placeholder, its string is decoded by the parser in parts. The other long strings are decoded
+too, as an error in them is an error of the line.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+
+STRING_OR_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
+SPACE = re.compile(r"[ \t\n\r]*")
+CLOSED_BY = {"[": "]", "{": "}"}
+
+
+def _integer(_: str) -> int:
+    return 0
+
+
+def _number(_: str) -> float:
+    return 0.0
+
+
+# numbers are no texts: their values are not asked for, and may be too large for any number of Python
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_number)
+
+
+def row_of(line: bytes, errors: str = "surrogateescape") -> Any:
+    """The value of a line, with its strings, and 0 for each number. An invalid UTF-8 byte becomes a lone surrogate,
+    or what `errors` (as in `bytes.decode`) makes of it. ValueError for invalid JSON."""
+    text = line.decode("utf-8", errors)
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        return _flat(text)
+
+
+def _flat(text: str) -> dict[str, Any]:
+    """The same for an object that is nested deeper than the parser allows: inner lists and objects are left empty."""
+    row: dict[str, Any] = {}
+    at = _expect(text, 0, "{")
+    while True:
+        name, at = _DECODER.raw_decode(text, _space(text, at))
+        if not isinstance(name, str):
+            raise ValueError("Expecting property name enclosed in double quotes")
+        at = _space(text, _expect(text, at, ":"))
+        opening = text[at : at + 1]
+        if opening in ("[", "{"):
+            row[name], at = ([] if opening == "[" else {}), _behind(text, at)
+        else:
+            row[name], at = _DECODER.raw_decode(text, at)
+        at = _space(text, at)
+        if text[at : at + 1] == "}":
+            break
+        at = _expect(text, at, ",")
+    if _space(text, at + 1) != len(text):
+        raise ValueError("Extra data")
+    return row
+
+
+def _space(text: str, at: int) -> int:
+    """The offset of the next character that is not white space."""
+    found = SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _expect(text: str, at: int, mark: str) -> int:
+    """The offset after a mark. ValueError for any other character."""
+    at = _space(text, at)
+    if text[at : at + 1] != mark:
+        raise ValueError(f"Expecting {mark!r}")
+    return at + 1
+
+
+def _behind(text: str, at: int) -> int:
+    """The offset after the list or object that begins at an offset. ValueError for unbalanced brackets."""
+    open_ones: list[str] = []
+    for found in STRING_OR_BRACKET.finditer(text, at):
+        mark = found[0]
+        if mark in CLOSED_BY:
+            open_ones.append(CLOSED_BY[mark])
+        elif not mark.startswith('"'):
+            if open_ones.pop() != mark:
+                raise ValueError(f"a {mark!r} that closes nothing")
+            if not open_ones:
+                return found.end()
+    raise ValueError("a list or object without its end")
+
 
 LONG = 4 << 20
 """Lines from this size on are read in this way."""
@@ -25,7 +109,6 @@ FEW = 1 << 10
 SHORT_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 ESCAPE = 6
 """Bytes of an escape such as \\u00e4."""
-
 Loads = Callable[[bytes], Any]
 
 

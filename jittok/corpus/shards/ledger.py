@@ -1,115 +1,101 @@
-"""The state that the ledger of a directory records: how far a run has come, and whether it is the same run."""
+"""The ledger, an append-only record of what is done, one fact a line with its checksum; and the state that it records.
+
+An incomplete line ends the ledger; it and all lines after it are cut off when the ledger is opened again. Replaying it
+gives the state: how far a run has come, and whether it is the same run.
+"""
 
 from __future__ import annotations
 
-import importlib
+import json
+import os
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok import __version__
-from jittok.corpus.formats import format_class
-from jittok.corpus.input_hashes import InputHasher
-from jittok.corpus.ledger import Fact
-from jittok.corpus.options import FIRST_CUTS, Options
-from jittok.corpus.ranges import Key
-from jittok.corpus.relative_paths import RelativePaths
-from jittok.corpus.sources import STDIN, Source
-from jittok.errors import CorpusError, InWords
+from jittok.corpus.inputs.sources import STDIN, InputHasher, Source, changed
+from jittok.corpus.ranges.units import Key
+from jittok.corpus.shards import disk
+from jittok.corpus.shards.disk import open_regular
+from jittok.corpus.shards.plan import Fact
 
 if TYPE_CHECKING:
-    from jittok.tokenizer import Tokenizer
+    pass
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+LEDGER = "ledger.jsonl"
+
+
+class Ledger:
+    """The facts on disk. `facts` holds those that were there when it was opened, oldest first; `add` only appends to
+    the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self._places = [0]  # where line k begins, and where the last one ends
+        self.facts = list(self._read())
+        os.ftruncate(self._descriptor, self._places[-1])
+
+    def _read(self) -> Iterator[Fact]:
+        with open(os.dup(self._descriptor), "rb") as file:  # noqa: PTH123  a descriptor
+            for line in file:
+                fact = _parsed(line)
+                if fact is None:
+                    return
+                self._places.append(self._places[-1] + len(line))
+                yield fact
+
+    def add(self, fact: Fact, sync: bool = False) -> None:
+        """Append a line. With `sync`, it and all lines before it survive a loss of power when this returns."""
+        text = json.dumps(fact, separators=(",", ":"))
+        disk.append(self._descriptor, f"{disk.crc_of_text(text)} {text}\n".encode("ascii"))
+        if sync:
+            os.fsync(self._descriptor)
+
+    def hold(self) -> bool:
+        """Lock the file until it is closed; whether no other process holds the lock. True on systems without locks."""
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks
+            return True
+        return True
+
+    def cut(self, count: int) -> None:
+        """Drop all but the first `count` of the facts that were there when the ledger was opened."""
+        os.ftruncate(self._descriptor, self._places[count])
+        del self.facts[count:], self._places[count + 1 :]
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _parsed(line: bytes) -> Fact | None:
+    """The fact of a complete line, None for anything else."""
+    try:
+        checksum, text = line.decode("ascii").split(" ", 1)
+        if not text.endswith("\n") or disk.crc_of_text(text[:-1]) != checksum:
+            return None
+        fact = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return fact if isinstance(fact, dict) else None
+
 
 RANGE_FIELDS = 5
-ANSWERS = 1
-"""Incremented with each change to the ids of any text that the fingerprint of a vocabulary does not reflect."""
-
-
-def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: Path | None = None) -> Fact:
-    """All that decides the bytes of the directory, as plain data."""
-    packages = {format_class(name).writer for name in options.formats} - {""}
-    writers = {name: importlib.import_module(name).__version__ for name in sorted(packages)}
-    paths = RelativePaths(out)
-    names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
-    facts = {name: getattr(tok, name) for name in names}
-    return {
-        "jittok": __version__,
-        "vocab": {**facts, "tokens": tok.vocab_size, **paths.vocabulary(tok)},
-        **paths.inputs(sources),
-        "options": options.identity(),
-        "writers": writers,
-        "rules": rules_of(options),
-        "inputs": [
-            {"path": s.path, "bytes": s.size, "kind": s.kind, "packing": s.packing, "stamp": s.stamp} for s in sources
-        ],
-    }
-
-
-def rules_of(options: Options) -> Fact:
-    """What decides, beside the fingerprint of the vocabulary, whether a corpus may be resumed: whether ids and
-    layouts are those of the version that started it. Versions that differ in neither write the same bytes."""
-    layouts = {f"layout of {name}": format_class(name).layout for name in options.formats}
-    return {"answers": ANSWERS, **layouts}
-
-
-def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list[str]:
-    """The differences between the plan a directory was started with and the present one, in words."""
-    said = []
-    rules = {"answers": 1, **{f"layout of {name}": 1 for name in old["options"]["formats"]}}
-    was_ruled, is_ruled = ({**rules, **plan.get("rules", {})} for plan in (old, new))
-    if any(was_ruled[key] != is_ruled.get(key) for key in rules):
-        said.append(
-            f"jittok {new['jittok']} (begun with {old['jittok']}, whose {_first_rule(was_ruled, is_ruled)} differ)"
-        )
-    if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
-        said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")
-    ends = [plan["vocab"].get("eos_id") for plan in (old, new)]
-    if new["options"]["append_eos"] and new["options"].get("eos") is None and ends[0] != ends[1]:
-        said.append(f"end-of-text token {ends[1]} (begun with {ends[0]})")
-    for part in ("options", "writers"):
-        free = {"max_document_bytes", *(["on_error"] if on_error_may_change else [])}
-        for key in sorted({*old[part], *new[part]} - free):
-            first = {"cuts": FIRST_CUTS}.get(key)
-            was, now = old[part].get(key, first), new[part].get(key)
-            said += [f"{key} {now!r} (begun with {was!r})"] if was != now else []
-    before, after = ([row["path"] for row in plan["inputs"]] for plan in (old, new))
-    if before != after:
-        gone, more = [path for path in before if path not in set(after)], [p for p in after if p not in set(before)]
-        said += [_first_of("no input", gone), _first_of("a new input", more)]
-        said += ["inputs in another order"] if not gone and not more else []
-    else:
-        changes: list[str] = []
-        for was, now in zip(old["inputs"], new["inputs"], strict=True):
-            known = (key for key in ("bytes", "kind", "packing") if was[key] != now[key] and was[key] is not None)
-            changes += [
-                f"{now['path']}: {key} {now[key]!r} (begun with {was[key]!r})" for key in known if now[key] is not None
-            ]
-        said += [*changes[:1], *([f"{len(changes) - 1:,} more such changes"] if len(changes) > 1 else [])]
-    return [clause for clause in said if clause]
-
-
-def _first_rule(was: Fact, now: Fact) -> str:
-    return next(key for key in was if was[key] != now.get(key))
-
-
-def _first_of(what: str, paths: Sequence[str]) -> str:
-    """The first of some paths and how many more there are; nothing where there is none."""
-    return "" if not paths else f"{what} {paths[0]}" + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")
-
-
-def different(folder: Path, said: Sequence[str]) -> CorpusError:
-    """A directory that was begun with something else."""
-    expected = "the same vocabulary, options and inputs, or another --out"
-    return CorpusError(str(folder), InWords("another corpus"), f"{expected}; now {'; '.join(said)}")
-
-
-def named(vocab: Fact) -> str:
-    """A vocabulary of a plan or a manifest, in words."""
-    release = f" as llama.cpp {vocab['llama_cpp']} reads it" if vocab.get("llama_cpp") else ""
-    return f"{vocab['name'] or 'without a name'} {vocab['fingerprint'][:12]}{release}"
 
 
 @dataclass
@@ -273,10 +259,3 @@ def check_inputs(state: State, sources: Sequence[Source], hasher: InputHasher) -
                 raise changed(source)
         elif stamps[i] != source.stamp:
             raise changed(source)
-
-
-def changed(source: Source) -> CorpusError:
-    """The error for an input that has changed."""
-    return CorpusError(
-        source.path, InWords("other content"), "the content that it had when the corpus was begun (or a new directory)"
-    )

@@ -1,0 +1,1 @@
+"""Ranges: sources are cut into ranges, a range is read into documents, and documents are encoded to ids."""

@@ -1,0 +1,171 @@
+"""The plan of a corpus: all that decides its bytes, as plain data; and whether two plans are of the same run.
+
+Paths of inputs and vocabulary are relative to the corpus, so that it can be verified from any directory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jittok import __version__
+from jittok.corpus.formats import format_class
+from jittok.corpus.inputs.remote import is_url
+from jittok.corpus.inputs.sources import STDIN, Source
+from jittok.corpus.options import FIRST_CUTS, Options
+from jittok.errors import CorpusError, InWords
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
+
+Fact = dict[str, Any]
+INPUTS_FROM = "inputs_from"
+"""Key of the manifest: the directory that relative input names start from, relative to the corpus."""
+
+
+VOCAB_FILE = "file"
+"""Key of its vocabulary: the file, relative to the corpus; absent for a bundled one."""
+
+
+class RelativePaths:
+    """Paths relative to a directory that is to be written; empty without one."""
+
+    def __init__(self, out: Path | None) -> None:
+        self._out = out
+
+    def _relative(self, path: str) -> str:
+        try:
+            return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(self._out or ""))).as_posix()
+        except ValueError:  # another drive
+            return Path(os.path.realpath(path)).as_posix()
+
+    def inputs(self, sources: Sequence[Source]) -> dict[str, str]:
+        """The directory that relative input names start from, if there are any."""
+        relative = (s.path != STDIN and not is_url(s.path) and not os.path.isabs(s.path) for s in sources)  # noqa: PTH117
+        return {INPUTS_FROM: self._relative("")} if self._out is not None and any(relative) else {}
+
+    def vocabulary(self, tok: Tokenizer) -> dict[str, str]:
+        """The file of a vocabulary that was loaded from a file."""
+        source = tok.vocab.source
+        return {VOCAB_FILE: self._relative(source)} if self._out is not None and os.path.exists(source) else {}  # noqa: PTH110
+
+
+def input_path(path: str, manifest: Mapping[str, Any], folder: Path) -> str:
+    """The path of an input: relative to where the corpus was made if it exists there, else unchanged."""
+    base = manifest.get(INPUTS_FROM)
+    if isinstance(base, str) and not is_url(path):
+        seen = os.path.normpath(os.path.join(os.path.realpath(folder), base, path))  # noqa: PTH118
+        if os.path.exists(seen):  # noqa: PTH110
+            return seen
+    return path
+
+
+def tokenizer_of(vocab: Mapping[str, Any], folder: Path) -> Tokenizer:
+    """The tokenizer that a manifest names. CorpusError if its file is missing or has changed."""
+    from jittok.tokenizer.loading import bundled, load
+    from jittok.vocab.bundled import bundled_names
+
+    name, file, pre = vocab.get("name"), vocab.get(VOCAB_FILE), vocab.get("asked_pre")
+    tok = None
+    if isinstance(file, str):
+        path = os.path.normpath(os.path.join(os.path.realpath(folder), file))  # noqa: PTH118
+        tok = load(path, pre=pre) if os.path.exists(path) else None  # noqa: PTH110
+    elif name in bundled_names():
+        tok = bundled(str(name), pre=pre)
+    if tok is None:
+        shown = f"{name or 'without a name'} {str(vocab.get('fingerprint'))[:12]}"
+        raise CorpusError(
+            "--vocab", InWords(f"none, and the vocabulary {shown} is no longer where it was"), "its file or name"
+        )
+    return tok
+
+
+ANSWERS = 1
+"""Incremented with each change to the ids of any text that the fingerprint of a vocabulary does not reflect."""
+
+
+def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: Path | None = None) -> Fact:
+    """All that decides the bytes of the directory, as plain data."""
+    packages = {format_class(name).writer for name in options.formats} - {""}
+    writers = {name: importlib.import_module(name).__version__ for name in sorted(packages)}
+    paths = RelativePaths(out)
+    names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
+    facts = {name: getattr(tok, name) for name in names}
+    return {
+        "jittok": __version__,
+        "vocab": {**facts, "tokens": tok.vocab_size, **paths.vocabulary(tok)},
+        **paths.inputs(sources),
+        "options": options.identity(),
+        "writers": writers,
+        "rules": rules_of(options),
+        "inputs": [
+            {"path": s.path, "bytes": s.size, "kind": s.kind, "packing": s.packing, "stamp": s.stamp} for s in sources
+        ],
+    }
+
+
+def rules_of(options: Options) -> Fact:
+    """What decides, beside the fingerprint of the vocabulary, whether a corpus may be resumed: whether ids and
+    layouts are those of the version that started it. Versions that differ in neither write the same bytes."""
+    layouts = {f"layout of {name}": format_class(name).layout for name in options.formats}
+    return {"answers": ANSWERS, **layouts}
+
+
+def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list[str]:
+    """The differences between the plan a directory was started with and the present one, in words."""
+    said = []
+    rules = {"answers": 1, **{f"layout of {name}": 1 for name in old["options"]["formats"]}}
+    was_ruled, is_ruled = ({**rules, **plan.get("rules", {})} for plan in (old, new))
+    if any(was_ruled[key] != is_ruled.get(key) for key in rules):
+        said.append(
+            f"jittok {new['jittok']} (begun with {old['jittok']}, whose {_first_rule(was_ruled, is_ruled)} differ)"
+        )
+    if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
+        said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")
+    ends = [plan["vocab"].get("eos_id") for plan in (old, new)]
+    if new["options"]["append_eos"] and new["options"].get("eos") is None and ends[0] != ends[1]:
+        said.append(f"end-of-text token {ends[1]} (begun with {ends[0]})")
+    for part in ("options", "writers"):
+        free = {"max_document_bytes", *(["on_error"] if on_error_may_change else [])}
+        for key in sorted({*old[part], *new[part]} - free):
+            first = {"cuts": FIRST_CUTS}.get(key)
+            was, now = old[part].get(key, first), new[part].get(key)
+            said += [f"{key} {now!r} (begun with {was!r})"] if was != now else []
+    before, after = ([row["path"] for row in plan["inputs"]] for plan in (old, new))
+    if before != after:
+        gone, more = [path for path in before if path not in set(after)], [p for p in after if p not in set(before)]
+        said += [_first_of("no input", gone), _first_of("a new input", more)]
+        said += ["inputs in another order"] if not gone and not more else []
+    else:
+        changes: list[str] = []
+        for was, now in zip(old["inputs"], new["inputs"], strict=True):
+            known = (key for key in ("bytes", "kind", "packing") if was[key] != now[key] and was[key] is not None)
+            changes += [
+                f"{now['path']}: {key} {now[key]!r} (begun with {was[key]!r})" for key in known if now[key] is not None
+            ]
+        said += [*changes[:1], *([f"{len(changes) - 1:,} more such changes"] if len(changes) > 1 else [])]
+    return [clause for clause in said if clause]
+
+
+def _first_rule(was: Fact, now: Fact) -> str:
+    return next(key for key in was if was[key] != now.get(key))
+
+
+def _first_of(what: str, paths: Sequence[str]) -> str:
+    """The first of some paths and how many more there are; nothing where there is none."""
+    return "" if not paths else f"{what} {paths[0]}" + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")
+
+
+def different(folder: Path, said: Sequence[str]) -> CorpusError:
+    """A directory that was begun with something else."""
+    expected = "the same vocabulary, options and inputs, or another --out"
+    return CorpusError(str(folder), InWords("another corpus"), f"{expected}; now {'; '.join(said)}")
+
+
+def named(vocab: Fact) -> str:
+    """A vocabulary of a plan or a manifest, in words."""
+    release = f" as llama.cpp {vocab['llama_cpp']} reads it" if vocab.get("llama_cpp") else ""
+    return f"{vocab['name'] or 'without a name'} {vocab['fingerprint'][:12]}{release}"
