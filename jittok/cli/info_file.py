@@ -15,7 +15,7 @@ from jittok.common.display.terminal import print_notes, print_table
 from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.common.pipeline.steps import Cut
-from jittok.kernels.pretokenize.stage_chain import chain_of
+from jittok.kernels.pretokenize.compile import chain_of
 from jittok.tokenizer.other_files import KERNELS
 
 if TYPE_CHECKING:

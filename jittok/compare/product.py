@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from jittok.common.pipeline import Pipeline
 from jittok.kernels.pretokenize.classes import UNICODE_SIZE
+from jittok.kernels.pretokenize.compile import automata_of, stages_of_patterns
 from jittok.kernels.pretokenize.cutter import ASK, BEGIN, HERE, NOTED, PREVIOUS, REMEMBER, Builder, MatchRun
 from jittok.kernels.pretokenize.definition import pre_type
-from jittok.kernels.pretokenize.file_splitters import automata_of
 from jittok.kernels.pretokenize.lookaround_dfa import Machine
-from jittok.kernels.pretokenize.splitter_tables import Stage, stages_of_patterns
+from jittok.kernels.pretokenize.tables import Stage
 from jittok.vocab import Vocab
 
 MOST_STATES = 60_000
@@ -75,20 +75,19 @@ def compare_splitters(a: list[Stage], b: list[Stage], known: NDArray[np.bool_] |
 
 
 def _compare_stages(a: Stage, b: Stage, free: bool, known: NDArray[np.bool_] | None) -> Verdict:
-    runs_a, runs_b = a[2], b[2]
-    if a[1] is None or b[1] is None:
-        equal = a[0] == b[0] and a[1] is b[1] and np.array_equal(_full(runs_a), _full(runs_b))
+    full_a, full_b = _full(a.runs), _full(b.runs)
+    if a.machine is None or b.machine is None:
+        equal = a.kind == b.kind and a.machine is b.machine and np.array_equal(full_a, full_b)
         return Verdict(True if equal else None, 0, [])
-    if isinstance(a[1], Machine) or isinstance(b[1], Machine):
+    if isinstance(a.machine, Machine) or isinstance(b.machine, Machine):
         return Verdict(None, 0, [])
-    full_a, full_b = _full(runs_a), _full(runs_b)
     joint = full_a.astype(np.int64) * 256 + full_b
     joint[_SURROGATES[0] : _SURROGATES[1] + 1] = -1
     if known is not None:
         joint[~known] = -1
     classes = [int(number) for number in np.unique(joint) if number >= 0]
     pairs = [(number >> 8, number & 255) for number in classes]
-    builders = tuple(Builder(part.transitions.reshape(-1, part.width)) for part in (a[1], b[1]))
+    builders = tuple(Builder(part.transitions.reshape(-1, part.width)) for part in (a.machine, b.machine))
     walked = _walk(builders[0], builders[1], pairs, free)
     if walked is None:
         return Verdict(None, 0, [])

@@ -18,9 +18,9 @@ from jittok.common.writers.gguf_file import BYTE, CONTROL, NORMAL, UNKNOWN, UNUS
 from jittok.compare.product import compare_splitters
 from jittok.convert.forms import ByteBpeForm, LiteralForm, ScoredForm, TokenizerForm, WordPieceForm
 from jittok.errors import InWords, UnsupportedVocab
-from jittok.kernels.pretokenize.definition import pre_type
-from jittok.kernels.pretokenize.file_splitters import automata_of
-from jittok.kernels.pretokenize.splitter_tables import LONG_S, Stage, stages_of_patterns
+from jittok.kernels.pretokenize.compile import automata_of, stages_of_patterns
+from jittok.kernels.pretokenize.definition import LONG_S, pre_type
+from jittok.kernels.pretokenize.tables import Stage
 from jittok.train.export import split_patterns
 from jittok.vocab.keys import pre_names
 

@@ -28,7 +28,7 @@ from jittok.kernels.fragments import FRAGMENT, NEED, NOT_UTF8, OUT_OF_CAPACITY, 
 from jittok.kernels.inputs import PADDING, Documents
 from jittok.kernels.jit import I32, frozen
 from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
-from jittok.kernels.pretokenize.families import GENERAL
+from jittok.kernels.pretokenize.splitters import GENERAL
 from jittok.kernels.special.leftmost import cut_leftmost
 from jittok.kernels.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.kernels.special.user_defined_pieces import cut_user_defined, user_defined, user_defined_normalized

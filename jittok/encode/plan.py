@@ -58,9 +58,8 @@ from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import frozen
 from jittok.kernels.normalize.char_replacements import char_replacements
 from jittok.kernels.normalize.sentencepiece import known_characters
-from jittok.kernels.pretokenize.scripts import halves
+from jittok.kernels.pretokenize.compile import chain_of, halves
 from jittok.kernels.pretokenize.splitters.word_bitmap import KEEPS, MARKS, NO_LIMIT, SPELLS, WordBitmap
-from jittok.kernels.pretokenize.stage_chain import chain_of
 from jittok.kernels.special.user_defined_pieces import user_defined
 
 

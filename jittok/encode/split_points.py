@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from jittok.common.pipeline.patterns import PatternError
 from jittok.common.pipeline.steps import Cut, CutClass, Splitter
 from jittok.kernels.inputs import Documents
-from jittok.kernels.pretokenize.automaton import DEAD, START
-from jittok.kernels.pretokenize.lookaround_dfa import Machine
+from jittok.kernels.pretokenize.automaton import DEAD, START, Automaton
+from jittok.kernels.pretokenize.compile import compile_stage
 from jittok.kernels.pretokenize.splitters.word_bitmap import INVERTS, ISOLATES, REMOVES
-from jittok.kernels.pretokenize.stage_chain import compile_stage
 
 MOST_GROWTH = 2
 """Texts that have grown by more than this factor are encoded in parts:"""
@@ -50,9 +49,9 @@ def split_points(split: tuple[Splitter, ...]) -> SplitPoints | None:
         return None
     if found is None or found.behaves not in (ISOLATES, REMOVES, REMOVES + INVERTS):
         return None
-    if isinstance(found.automaton, Machine):
+    if not isinstance(found.machine, Automaton):
         return None  # text far away may decide
-    automaton = found.automaton
+    automaton = found.machine
     rows = automaton.transitions.reshape(-1, automaton.width).astype(np.int64)
     ends = rows == DEAD << 1 | 1
     count, states = automaton.width - 1, np.delete(rows, DEAD, 0)

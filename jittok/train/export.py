@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jittok.common.pipeline.known_patterns import GPT2 as GPT2_PATTERN
 from jittok.common.writers import gguf_file, hf_file, ranks_file
 from jittok.common.writers.atomic_files import atomic_file
 from jittok.common.writers.gguf_file import CONTROL, NORMAL
 from jittok.errors import CorpusError, InWords, UnsupportedVocab
 from jittok.kernels.pretokenize.definition import pre_type
-from jittok.kernels.pretokenize.splitter_tables import GPT2 as GPT2_PATTERN
 from jittok.train.bpe import Learned
 from jittok.train.counting.splitters import FILE, REGEX
 from jittok.vocab.keys import pre_names

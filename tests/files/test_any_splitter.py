@@ -13,7 +13,7 @@ import jittok
 from jittok.common.pipeline.steps import REMOVED, Cut, Pattern
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
-from jittok.kernels.pretokenize.stage_chain import chain_of
+from jittok.kernels.pretokenize.compile import chain_of
 from jittok.reference.pipeline import Runner
 
 FILES, TEXTS = (12, 30) if JIT else (2, 8)

@@ -18,7 +18,7 @@ from jittok.files import hf_merges
 from jittok.files.hf_models import read_vocabulary
 from jittok.files.json_nodes import Node
 from jittok.kernels import jit
-from jittok.kernels.pretokenize import file_splitters
+from jittok.kernels.pretokenize import families
 from jittok.kernels.pretokenize.automaton import _without_escapes, sre_parse
 from jittok.tokenizer import loading
 
@@ -70,7 +70,7 @@ def test_the_merge_that_is_wrong_is_named(merges):
 
 
 def test_all_engines_read_the_patterns_of_fast_splitters_alike():
-    forms, by_classes = file_splitters._forms(), file_splitters._explicit_forms()
+    forms, by_classes = families._forms(), families._explicit_forms()
     assert len(forms) == len(by_classes)
     for text, family in forms.items():
         assert {explicit(text, engine) for engine in (ONIG, CRATE)} == {explicit(text)}

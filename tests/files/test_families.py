@@ -9,7 +9,8 @@ from jittok.common.pipeline.known_patterns import GREEDY_CL100K, O200K
 from jittok.common.pipeline.steps import ISOLATED, Cut, Pattern
 from jittok.kernels.jit import JIT, U8, OutI32, frozen, kernel
 from jittok.kernels.memory import PAD, window
-from jittok.kernels.pretokenize.file_splitters import family_of, splitter_of_stages
+from jittok.kernels.pretokenize.compile import splitter_of_stages
+from jittok.kernels.pretokenize.families import family_numbers, family_of, unicode_classes
 from jittok.kernels.pretokenize.splitters.blocks import CharacterClasses, open_classes
 from jittok.kernels.pretokenize.splitters.general import (
     Splitter,
@@ -51,7 +52,7 @@ def cased_places(
 def test_true_cases_marks_and_the_long_s_are_cut_as_the_pattern_says(pattern):
     stages, draw = (Cut(Pattern(pattern), ISOLATED),), random.Random(5)
     family, splitter = family_of(stages), splitter_of_stages(stages)
-    classes, work = family.classes(), make_split_work(1 << 14, splitter)
+    classes, work = unicode_classes(family), make_split_work(1 << 14, splitter)
     known = 0
     for _ in range(300 if JIT else 25):
         parts = draw.sample(PARTS, draw.randrange(2, 9)) if draw.random() < 0.7 else PARTS
@@ -61,7 +62,7 @@ def test_true_cases_marks_and_the_long_s_are_cut_as_the_pattern_says(pattern):
         bits = np.unpackbits(work.cuts[: len(raw) // 64 + 1].view(np.uint8), bitorder="little")
         wanted = np.flatnonzero(bits[: len(raw)]).tolist()
         places = np.empty(len(raw) + 128, np.int32)
-        how = family.group, family.cased, family.contractions
+        how = family_numbers(family, unicode=True)[2:5]
         count = cased_places(classes, text, 0, len(raw), len(raw), places, *how)
         if count == MALFORMED:  # left to the automaton
             continue
@@ -81,8 +82,8 @@ def test_only_a_text_with_a_long_s_in_a_contraction_is_left_to_the_automaton(pat
                       ("l'\u00e9 it'\u017f", True)):  # fmt: skip
         size, places = len(raw.encode()), np.empty(256, np.int32)
         text = frozen(np.frombuffer(raw.encode() + "\u017f".encode() * (PAD // 2), np.uint8), np.uint8)
-        how = family.group, family.cased, family.contractions
-        assert (cased_places(family.classes(), text, 0, size, size, places, *how) == MALFORMED) == left, raw
+        how = family_numbers(family, unicode=True)[2:5]
+        assert (cased_places(unicode_classes(family), text, 0, size, size, places, *how) == MALFORMED) == left, raw
 
 
 def test_a_run_of_letters_of_both_cases_and_capitals_is_cut_in_linear_time():
@@ -90,5 +91,7 @@ def test_a_run_of_letters_of_both_cases_and_capitals_is_cut_in_linear_time():
     raw = "あA".encode() * (1 << 16 if JIT else 1 << 8)
     text = frozen(np.frombuffer(raw + bytes(PAD), np.uint8), np.uint8)
     places = np.empty(len(raw) + 128, np.int32)
-    count = cased_places(family.classes(), text, 0, len(raw), len(raw), places, 3, family.cased, family.contractions)
+    count = cased_places(
+        unicode_classes(family), text, 0, len(raw), len(raw), places, *family_numbers(family, unicode=True)[2:5]
+    )
     assert places[:count].tolist() == [0, len(raw) - 1]  # all but the last capital

@@ -13,8 +13,7 @@ from jittok.common.pipeline.known_patterns import GPT2, GREEDY_CL100K, GREEDY_R5
 from jittok.common.pipeline.patterns import compiled, explicit
 from jittok.common.pipeline.steps import Pattern
 from jittok.kernels.pretokenize.automaton import compile_pattern
-from jittok.kernels.pretokenize.linear_time import is_linear
-from jittok.kernels.pretokenize.matcher import Matcher
+from jittok.kernels.pretokenize.matcher import Matcher, is_linear
 
 FAST = [
     GPT2, O200K, GREEDY_R50K, GREEDY_CL100K, *SPLITS, r"a+b?|c", r"\s*[\r\n]+|\s+(?!\S)|\s+", r"a+b+c|a+|b+",

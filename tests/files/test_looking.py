@@ -14,8 +14,8 @@ import regex
 import jittok
 from jittok.common.pipeline.patterns import PatternError, check_pattern, compiled, explicit
 from jittok.common.pipeline.steps import BEHAVIORS, CRATE, ONIG, Cut, Pattern
-from jittok.kernels.pretokenize import lookaround
-from jittok.kernels.pretokenize.file_splitters import crosses
+from jittok.kernels.pretokenize import matcher
+from jittok.kernels.pretokenize.families import crosses
 from jittok.kernels.pretokenize.matcher import Matcher
 from jittok.kernels.pretokenize.records import pre_types
 from jittok.reference.pipeline.normalize import Piece
@@ -197,8 +197,8 @@ def test_white_space_that_ends_a_text_is_one_word_of_cl100k():
 
 def test_steps_of_a_look_around_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     def marked(most: int) -> tuple[list[int], int]:
-        monkeypatch.setattr(lookaround, "MOST_KNOWN", most)
-        (found,) = lookaround.lookaround_pattern(r"a(?=[ab]*c[abc]*d)", 128, 4096).looks
+        monkeypatch.setattr(matcher, "MOST_KNOWN", most)
+        (found,) = matcher.lookaround_pattern(r"a(?=[ab]*c[abc]*d)", 128, 4096).looks
         draw, end = random.Random(3), len(found.rows) - 1
         symbols, bits = array("i", [*draw.choices(range(end), k=400), end]), array("i", [0] * 401)
         found.mark(symbols, bits)

@@ -10,7 +10,8 @@ from jittok.common.pipeline.patterns import PatternError, _read, compiled, expli
 from jittok.common.pipeline.steps import CRATE, ISOLATED, ONIG, REMOVED, Cut, Pattern
 from jittok.common.unicode.libraries import mapping, normal_form
 from jittok.kernels.pretokenize.automaton import compile_pattern
-from jittok.kernels.pretokenize.file_splitters import covers, family_of, splitter_of_stages
+from jittok.kernels.pretokenize.compile import chain_of, covers, splitter_of_stages
+from jittok.kernels.pretokenize.families import family_of
 from jittok.kernels.pretokenize.matcher import automaton_of
 
 
@@ -118,7 +119,7 @@ def test_a_repeat_of_what_matches_in_several_ways_is_walked_not_tried(pattern):
     [
         (_read, lambda text: (text, ONIG)),
         (automaton_of, lambda text: (text,)),
-        (splitter_of_stages, lambda text: ((Cut(Pattern(text), ISOLATED),),)),
+        (chain_of, lambda text: ((Cut(Pattern(text), ISOLATED),),)),
     ],
 )
 def test_patterns_of_files_that_are_gone_do_not_stay_for_ever(remembered, arguments):

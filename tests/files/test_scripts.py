@@ -15,7 +15,7 @@ from jittok.encode.plan import raw_marking
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
 from jittok.kernels.pretokenize.automaton import compile_pattern
-from jittok.kernels.pretokenize.scripts import automaton_of_scripts, halves
+from jittok.kernels.pretokenize.compile import automaton_of_scripts, halves
 from jittok.reference.pipeline import Runner
 from jittok.reference.pipeline.normalize import Piece
 from jittok.reference.pipeline.split import splitter

@@ -26,9 +26,9 @@ from jittok.errors import EncodingFailed
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import JIT, frozen
 from jittok.kernels.models import bpe
+from jittok.kernels.pretokenize.compile import splitter_of
 from jittok.kernels.pretokenize.definition import pre_type, pre_types
 from jittok.kernels.pretokenize.families import family_numbers
-from jittok.kernels.pretokenize.splitter_tables import splitter_of
 from jittok.kernels.pretokenize.splitters.blocks import character_classes
 from jittok.kernels.pretokenize.splitters.llama3 import WITHOUT
 from jittok.reference.tokenize import align as reference_align

@@ -8,7 +8,7 @@ a backtracking engine finds.
 
 Most patterns look ahead by one character at most: `(?!\\S)`, `(?=[..])`. So the empty steps of a state are followed
 once the next character is known, and "a match ends here" is part of the transition on that character. The end of the
-piece is one more character class. `lookaround.py` handles patterns that look further ahead, or back.
+piece is one more character class. `matcher` handles patterns that look further ahead, or back.
 
     entry = transitions[state * width + class]: next state << 1 | a match ends before this character
     state 0 is dead, state 1 begins; class width - 1 is the end of the piece

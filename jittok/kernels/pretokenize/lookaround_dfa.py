@@ -1,5 +1,5 @@
 """State machines for kernels, of a pattern that has look-arounds or is not linear: one for each look-around, made
-deterministic, and one for the pattern itself (see `lookaround.py`)."""
+deterministic, and one for the pattern itself (see `matcher`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 
 from jittok.kernels.jit import frozen
 from jittok.kernels.pretokenize.automaton import DEAD, MOST_VISITS, START, Automaton, TooLarge
-from jittok.kernels.pretokenize.lookaround import LookaroundPattern, LookaroundRun
-from jittok.kernels.pretokenize.matcher import MOST_KEPT, automaton_of, lookaround_of, reads_once, remembered
+from jittok.kernels.pretokenize.matcher import (
+    MOST_KEPT,
+    LookaroundPattern,
+    LookaroundRun,
+    automaton_of,
+    lookaround_of,
+    reads_once,
+    remembered,
+)
 from jittok.kernels.pretokenize.splitters.general import MOST_CLASSES
 from jittok.kernels.pretokenize.splitters.lookaround_stage import BYTE, MOST_BITS, SEARCH, LookaroundTables
 

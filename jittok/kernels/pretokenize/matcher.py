@@ -1,22 +1,257 @@
-"""An automaton that finds its matches in a text, in plain Python: for patterns that others could take for ever with.
+"""Patterns in linear time, in plain Python: look-arounds, and what a search remembers so that no other repeats it.
 
-A search that reads past its last match and fails would be repeated by the searches from the next offsets. So its
-(offset, state) pairs are remembered: a later search that reaches one of them stops. (Reps 1998, "Maximal munch"
-tokenization in linear time.) Only states to which a search may return without a match are remembered. It passes each
-other state once, so those cost at most a constant per offset.
+Three parts. (1) *Look-arounds* that look behind, or ahead by more than a character: each is evaluated at all offsets of
+a text beforehand. A look-ahead is evaluated from the text's end to its beginning. The state is the set of nodes from
+which its body matches the text after the offset. A look-behind is evaluated forwards: the state is the set of nodes
+that are reached from any earlier offset. Nested look-arounds come first. The pattern itself is then an automaton whose
+symbols are pairs of a character's class and the answers of the look-arounds at the offset before it.
+
+(2) *Whether searching is linear*, decided from the automaton. A search reads past its last match as long as a longer
+one is possible. If none comes, the next search begins where the match ended, and reads the same characters again. That
+takes more than linear time only if the number of searches that read the same character is unbounded. Then there is a
+text that leads from the start to a state, and from that state back to itself without a match on the way. In repeats of
+such a text, a search from each offset reads on.
+
+(3) *The matcher*. A search that reads past its last match and fails would be repeated by the searches from the next
+offsets. So its (offset, state) pairs are remembered: a later search that reaches one of them stops. (Reps 1998,
+"Maximal munch" tokenization in linear time.) Only states to which a search may return without a match are remembered.
+It passes each other state once, so those cost at most a constant per offset.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jittok.common.unicode.tables import UNICODE_SIZE
-from jittok.kernels.pretokenize.automaton import DEAD, START, Automaton, TooLarge, compile_pattern
-from jittok.kernels.pretokenize.linear_time import is_linear, waiting
-from jittok.kernels.pretokenize.lookaround import LookaroundPattern, lookaround_pattern
+from jittok.kernels.pretokenize.automaton import (
+    DEAD,
+    START,
+    Automaton,
+    Lookaround,
+    Nodes,
+    TooLarge,
+    compile_pattern,
+    determinize,
+    is_so,
+    parsed_pattern,
+)
+
+MOST_LOOKAROUNDS = 16
+"""Limit of look-arounds in a pattern."""
+MOST_NODES = 400
+"""Limit of nodes of a pattern with look-arounds: each may be visited for each character of a text."""
+MOST_ANSWERS = 16
+"""Limit of combined answers of the outermost look-arounds: it multiplies the symbols of the automaton."""
+MOST_SYMBOLS = 1 << 16
+"""Limit of symbols: `Matcher` has two bytes for one."""
+MOST_KNOWN = 1 << 12
+"""Limit of cached steps of one look-around."""
+
+
+class LookaroundPattern(NamedTuple):
+    """A pattern as an automaton over classes and the answers of its look-arounds."""
+
+    starts: list[int]  # first character of each run of one class
+    classes: list[int]  # its class
+    rows: NDArray[np.uint16]  # [states, symbols], as in `Automaton`; symbol = class * len(answers) + answer
+    answers: dict[int, int]  # bits of the outer look-arounds: their number
+    mask: int  # of those bits
+    looks: list[LookaroundRun]
+
+
+class LookaroundRun:
+    """One look-around, evaluated at all offsets of a text."""
+
+    def __init__(self, number: int, look: Lookaround, nodes: list[tuple[Any, ...]], rows: list[list[bool]]) -> None:
+        self.bit, self.look, self.nodes, self.rows = 1 << number, look, nodes, rows
+        self.known: dict[tuple[Any, int, int], tuple[bool, Any]] = {}
+        self.inside = _reached(nodes, look.first)
+        self.begun: Any = 0 if look.ahead else frozenset()
+        self.step: Callable[[Any, int, int], tuple[bool, Any]] = self._ahead if look.ahead else self._back
+        """(state, class, bits of the offset) -> whether the body matches there, and the next state; `begun` is the
+        first state."""
+        self._asked = sum(1 << node for node in {nodes[k][2] for k in self.inside if nodes[k][0] == "char"})
+
+    def mark(self, classes: array[int], bits: array[int]) -> None:
+        """Set the look-around's bit at the offsets where its body matches. classes: of each character, then of the end;
+        bits: of each offset, in which the bits of the nested look-arounds are already set."""
+        step, state = self.step, self.begun
+        for position in reversed(range(len(classes))) if self.look.ahead else range(len(classes)):
+            key = (state, classes[position], bits[position])
+            found = self.known.get(key)
+            if found is None:
+                if len(self.known) >= MOST_KNOWN:
+                    self.known.clear()
+                found = self.known[key] = step(*key)
+            holds, state = found
+            if holds:
+                bits[position] |= self.bit
+
+    def _ahead(self, after: int, symbol: int, bits: int) -> tuple[bool, int]:
+        """(whether the body matches from here; nodes from which its rest matches, a bit each, of those that follow a
+        character). after: these nodes for the offset after the next character."""
+        sets, end = self.rows[symbol], symbol == len(self.rows) - 1
+        now = last = 0
+        while True:  # loops need several rounds
+            for number in self.inside:
+                kind, *rest = self.nodes[number]
+                if kind == "match":
+                    holds = True
+                elif kind == "split":
+                    holds = any(now >> each & 1 for each in rest[0])
+                elif kind == "char":
+                    holds = not end and sets[rest[0]] and bool(after >> rest[1] & 1)
+                else:
+                    holds = is_so(self.nodes[number], sets, end, bits) and bool(now >> rest[2] & 1)
+                now |= int(holds) << number
+            if now == last:
+                return bool(now >> self.look.first & 1), now & self._asked
+            last = now
+
+    def _back(self, waiting: frozenset[int], symbol: int, bits: int) -> tuple[bool, frozenset[int]]:
+        """(whether a match of the body ends here, nodes that are reached after the next character)."""
+        sets, end = self.rows[symbol], symbol == len(self.rows) - 1
+        holds, after, seen, stack = False, set[int](), set[int](), [*waiting, self.look.first]
+        while stack:
+            number = stack.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            kind, *rest = self.nodes[number]
+            if kind == "match":
+                holds = True
+            elif kind == "split":
+                stack += rest[0]
+            elif kind == "char":
+                if not end and sets[rest[0]]:
+                    after.add(rest[1])
+            elif is_so(self.nodes[number], sets, end, bits):
+                stack.append(rest[2])
+        return holds, frozenset(after)
+
+
+def _reached(nodes: list[tuple[Any, ...]], first: int) -> list[int]:
+    """The nodes that can be reached from one, in the order of their creation: a node's successors come before it."""
+    seen, stack = set[int](), [first]
+    while stack:
+        number = stack.pop()
+        if number not in seen:
+            seen.add(number)
+            kind, *rest = nodes[number]
+            stack += [] if kind == "match" else rest[0] if kind == "split" else [rest[-1]]
+    return sorted(seen)
+
+
+def lookaround_pattern(pattern: str, size: int, most: int) -> LookaroundPattern:
+    """The automaton, of up to `most` states, of a pattern over characters 0 .. size - 1. ValueError for what is not
+    covered."""
+    looks: list[Lookaround] = []
+    made = Nodes(size, looks)
+    first = made.sequence(parsed_pattern(pattern), made.match())
+    if looks and (len(looks) > MOST_LOOKAROUNDS or len(made.nodes) > MOST_NODES):
+        raise ValueError(f"a pattern with {len(looks)} look-arounds of {len(made.nodes)} nodes")
+    starts, rows = made.classes()
+    outer = sorted({made.nodes[number][1] for number in _reached(made.nodes, first) if made.nodes[number][0] == "mark"})
+    if 1 << len(outer) > MOST_ANSWERS:
+        raise ValueError(f"{len(outer)} lookarounds that are not nested")
+    if len(rows) << len(outer) > MOST_SYMBOLS:
+        raise ValueError(f"{len(rows) - 1} classes of characters with {len(outer)} look-arounds")
+    sayings = [sum(1 << bit for k, bit in enumerate(outer) if number >> k & 1) for number in range(1 << len(outer))]
+    passes = [LookaroundRun(number, look, made.nodes, rows) for number, look in enumerate(looks)]
+    return LookaroundPattern(
+        starts[:, 0].tolist(), starts[:, 1].tolist(), determinize(made.nodes, first, rows, most, sayings),
+        {bits: number for number, bits in enumerate(sayings)}, sayings[-1], passes,
+    )  # fmt: skip
+
+
+# ---- linear time
+
+MOST_STEPS = 1 << 19
+"""Limit of steps of the search for such a text; beyond it a pattern counts as not linear."""
+
+
+def waiting(transitions: NDArray[np.uint16], ends: int) -> list[list[tuple[int, int]]]:
+    """For each state, the steps (symbol, next state) after which a text may lead back to it without a match on the
+    way; most states have none. transitions: [states, symbols] as in `Automaton`; the last `ends` symbols are the end of
+    the text."""
+    waits = [[(c, int(entry) >> 1) for c, entry in enumerate(row) if entry & 1 == 0 and entry >> 1 != DEAD]
+             for row in transitions[:, :-ends].tolist()]  # fmt: skip
+    component = _components([[to for _, to in row] for row in waits])
+    return [[(c, to) for c, to in row if component[to] == component[k]] for k, row in enumerate(waits)]
+
+
+def is_linear(transitions: NDArray[np.uint16], ends: int) -> bool:
+    """Whether no text makes an unbounded number of searches read the same characters. The arguments are those of
+    `waiting`."""
+    nexts, inside = (transitions[:, :-ends] >> 1).tolist(), waiting(transitions, ends)
+    steps = 0
+    for state, row in enumerate(inside):
+        if not row:
+            continue
+        todo, seen = deque([(START, state)]), {(START, state)}
+        while todo:
+            young, old = todo.popleft()
+            for c, to in inside[old]:
+                pair = nexts[young][c], to
+                steps += 1
+                if pair == (state, state):
+                    return False
+                if pair[0] != DEAD and pair not in seen:
+                    seen.add(pair)
+                    todo.append(pair)
+            if steps > MOST_STEPS:
+                return False
+    return True
+
+
+def _components(edges: list[list[int]]) -> list[int]:
+    """The number of each state's strongly connected component. Tarjan's algorithm, without recursion."""
+    size = len(edges)
+    order, low, found, stack, waiting = [-1] * size, [0] * size, [-1] * size, list[int](), [False] * size
+    count = numbers = 0
+    for root in range(size):
+        if order[root] >= 0:
+            continue
+        path = [(root, iter(edges[root]))]
+        order[root] = low[root] = count
+        count += 1
+        stack.append(root)
+        waiting[root] = True
+        while path:
+            state, rest = path[-1]
+            for to in rest:
+                if order[to] < 0:
+                    order[to] = low[to] = count
+                    count += 1
+                    stack.append(to)
+                    waiting[to] = True
+                    path.append((to, iter(edges[to])))
+                    break
+                if waiting[to]:
+                    low[state] = min(low[state], order[to])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[state])
+                if low[state] == order[state]:
+                    while True:
+                        other = stack.pop()
+                        waiting[other], found[other] = False, numbers
+                        if other == state:
+                            break
+                    numbers += 1
+    return found
+
+
+# ---- the matcher
 
 MOST_STATES = 2000
 """Limit of states of such an automaton,"""

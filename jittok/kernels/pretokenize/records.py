@@ -5,7 +5,7 @@ A record:
     number, name    llama.cpp's llama_vocab_pre_type
     byte_encode     whether pre-tokens are byte-level before they are looked up
     patterns        {"engine", "regex"} in the order of application, as llama.cpp writes them (see `definition`)
-    family          the fast splitter that cuts at the same offsets, with its settings (see `PreTypeFamily`); most
+    family          the fast splitter that cuts at the same offsets, with its settings (see `SplitterFamily`); most
                     have none
     newlines_whole  a pre-token of newlines that is a token becomes that token, without merging
     always_bos      BOS is added, whatever the file's settings are
@@ -35,8 +35,8 @@ from jittok.common.record import Record
 FILE = os.path.join(os.path.dirname(__file__), "pre_types.json")
 
 
-class PreTypeFamily(Record):
-    """A fast splitter that cuts where the patterns do, and its settings."""
+class SplitterFamily(Record):
+    """A fast splitter that cuts where the patterns do, and its settings. The last two are those of other files only."""
 
     splitter: str  # "gpt2", "llama3", or "lines" where words are whole lines of characters
     digits_alone: bool = False  # gpt2: every digit is a word
@@ -44,6 +44,8 @@ class PreTypeFamily(Record):
     cased: bool = False  # llama3: words are split where the case changes
     contractions: str = "prefix"  # llama3: "prefix" ('s is a word), "suffix" (a part of its word), "without"
     marks: bool = False  # combining marks are letters
+    folded: bool = False  # llama3: `(?i:'s)` matches U+017F, too
+    ends: bool = False  # white space that ends a text is one word; see `families.crosses`
 
 
 class PreType(Record):
@@ -55,7 +57,7 @@ class PreType(Record):
     engines: tuple[str, ...]  # what runs each of them
     byte_encode: bool  # pre-tokens are byte-level before they are looked up
     names: dict[str, dict[str, Any]] = {}  # noqa: RUF012  values of tokenizer.ggml.pre, each with its entry
-    family: PreTypeFamily | None = None
+    family: SplitterFamily | None = None
     newlines_whole: bool = False
     always_bos: bool = False
     begin_lines: bool = False
@@ -83,7 +85,7 @@ def read_record(record: dict[str, Any]) -> PreType:
     fields = {name: value for name, value in record.items() if name != "comment"}
     patterns = fields.pop("patterns")
     if "family" in fields:
-        fields["family"] = PreTypeFamily(**fields["family"])
+        fields["family"] = SplitterFamily(**fields["family"])
     regexes, engines = (tuple(pattern[part] for pattern in patterns) for part in ("regex", "engine"))
     return PreType(**fields, regexes=regexes, engines=engines)
 
@@ -99,7 +101,7 @@ def pre_type(number: int) -> PreType:
 
 
 @cache
-def families() -> dict[tuple[tuple[str, str], ...], PreTypeFamily]:
+def families() -> dict[tuple[tuple[str, str], ...], SplitterFamily]:
     """(pattern, engine) in the order of application -> the fast splitter that cuts at the same offsets."""
     return {pre.patterns: pre.family for pre in pre_types() if pre.family}
 

@@ -2,7 +2,7 @@
 
 A long document is counted in chunks whose words are those of the whole, so counting needs no memory for a whole
 document. A chunk ends at the first offset after a given number of bytes where the text may be cut
-(`pretokenize.ascii_cuts`) and four ASCII characters are before, so that no malformed character reaches across. These
+(`pretokenize.tables`) and four ASCII characters are before, so that no malformed character reaches across. These
 offsets depend on the text alone. A text without any is one chunk.
 """
 
@@ -26,15 +26,15 @@ from jittok.corpus.ranges.cutting import Limit
 from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.kernels import jit
 from jittok.kernels.jit import frozen
-from jittok.kernels.pretokenize.ascii_cuts import ASCII, ascii_cuts
+from jittok.kernels.pretokenize.compile import automata_of, splitter_of, splitter_of_stages, stages_of_patterns
 from jittok.kernels.pretokenize.definition import pre_type
-from jittok.kernels.pretokenize.families import GENERAL, GPT2, LLAMA3, family_numbers
-from jittok.kernels.pretokenize.file_splitters import automata_of, family_of, splitter_of_stages
-from jittok.kernels.pretokenize.splitter_tables import Stage, splitter_of, stages_of_patterns
+from jittok.kernels.pretokenize.families import family_numbers, family_of, unicode_classes
+from jittok.kernels.pretokenize.splitters import GENERAL, GPT2, LLAMA3
 from jittok.kernels.pretokenize.splitters.blocks import character_classes
 from jittok.kernels.pretokenize.splitters.general import Splitter
 from jittok.kernels.pretokenize.splitters.llama3 import WITHOUT
 from jittok.kernels.pretokenize.splitters.lookaround_stage import no_lookarounds
+from jittok.kernels.pretokenize.tables import ASCII, Stage, ascii_cuts
 from jittok.train.counting.kernels import CountFamily, count_general, count_gpt2, count_llama3
 from jittok.vocab.keys import pre_names
 
@@ -172,8 +172,9 @@ def stages_cutter(name: str, stages: tuple[Any, ...]) -> WordSplitter:
 
     if family is None or family.ends:
         return general()
-    arrays = CountFamily(family.classes(), no_splitter(), 0, family.group, family.cased, family.contractions)
-    kernel = {"gpt2": count_gpt2, "llama3": count_llama3}[family.name]
+    kind, digits_alone, group, cased, contractions, _ = family_numbers(family, unicode=True)
+    arrays = CountFamily(unicode_classes(family), no_splitter(), digits_alone, group, cased, contractions)
+    kernel = {GPT2: count_gpt2, LLAMA3: count_llama3}[kind]
     return WordSplitter(name, arrays, kernel, False, stages=stages, slow=general)
 
 

@@ -18,7 +18,7 @@ from jittok.kernels.merging.left_to_right import ROW as CHAIN_ROW
 from jittok.kernels.models import bpe
 from jittok.kernels.models.bpe.merge_boundary_tables import all_joined
 from jittok.kernels.models.vocab_types import kind_of
-from jittok.kernels.pretokenize.families import GENERAL
+from jittok.kernels.pretokenize.splitters import GENERAL
 from jittok.kernels.safe_cuts.rules import no_cuts
 
 pytestmark = pytest.mark.skipif(not JIT, reason="compiling a whole vocabulary takes half a minute without the compiler")

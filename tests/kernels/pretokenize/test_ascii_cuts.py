@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from jittok.kernels.pretokenize.ascii_cuts import ASCII, ascii_cuts
+from jittok.kernels.pretokenize.compile import stages_of_patterns
 from jittok.kernels.pretokenize.definition import pre_type, split
-from jittok.kernels.pretokenize.splitter_tables import stages_of_patterns
+from jittok.kernels.pretokenize.tables import ASCII, ascii_cuts
 from jittok.vocab.keys import pre_names
 
 LETTERS = "aZst '.,/;\n\r\t-(1<=\u00e9\u6f22\u3000\u0301\ufffd"

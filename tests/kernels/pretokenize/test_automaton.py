@@ -39,7 +39,7 @@ CORPUS = b"I'll don't  go\n\n 12345 \xd2\xd2a\xd1\xd3 \t\r\n'S 'sx//'c' <a b>Abc
 def test_the_patterns_of_all_pre_types_match_as_they_do_in_regex(pre):
     for pattern, engine in pre.patterns:
         if pattern in (r"(?=(\d{3})+(?!\d))", r"\s+$") or engine not in (COLLAPSED, "wide"):
-            continue  # stages of their own, see `splitter_tables`
+            continue  # stages of their own, see `compile`
         if engine == COLLAPSED:
             agree(collapsed_pattern(pattern), CORPUS)
         else:

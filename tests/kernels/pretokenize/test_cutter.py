@@ -10,11 +10,12 @@ from patterns import LETTERS, first_match, patterns
 
 from jittok.kernels.pretokenize import cutter as construction
 from jittok.kernels.pretokenize.automaton import compile_pattern
+from jittok.kernels.pretokenize.compile import splitter_of
 from jittok.kernels.pretokenize.cutter import ASK, HERE, NOTED, PREVIOUS, REMEMBER, build_cutter
 from jittok.kernels.pretokenize.definition import pre_type, pre_types
-from jittok.kernels.pretokenize.splitter_tables import _pair_table, splitter_of
 from jittok.kernels.pretokenize.splitters.cutter_stage import ACTION_BITS, COLUMNS, ROW_BITS
 from jittok.kernels.pretokenize.splitters.general import CUTTER, MATCHER
+from jittok.kernels.pretokenize.tables import _pair_table
 
 GPT2 = rb"'s| ?a+| ?1+| ?[^\sa1]+|\s+(?!\S)|\s+"
 LLAMA3 = rb"[^\na1]?a+|1{1,3}| ?[^\sa1]+\n*|\s*\n+|\s+(?!\S)|\s+"

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jittok.common.unicode.tables import LETTER, MARK, NUMBER, PUNCTUATION, SYMBOL, code_points, flags, utf8
-from jittok.kernels.pretokenize.custom_splitters import SPLITTERS
 from jittok.kernels.pretokenize.definition import (
     CLASS_MEMBERS,
     COLLAPSED,
+    SPLITTERS,
     WIDE,
     Piece,
     collapse,

@@ -14,7 +14,7 @@ from jittok.common.pipeline.steps import ISOLATED, Cut, Pattern
 from jittok.kernels.jit import JIT, U8, frozen, kernel
 from jittok.kernels.memory import PAD, window
 from jittok.kernels.pretokenize import lookaround_dfa, matcher
-from jittok.kernels.pretokenize.file_splitters import splitter_of_stages
+from jittok.kernels.pretokenize.compile import splitter_of_stages
 from jittok.kernels.pretokenize.splitters import lookaround_stage
 from jittok.kernels.pretokenize.splitters.general import (
     LOOKAROUND,

@@ -14,7 +14,7 @@ from jittok.cli.differences import known_differences
 from jittok.errors import UnsupportedVocab
 from jittok.kernels import vocab_cache
 from jittok.kernels.pretokenize import records
-from jittok.kernels.pretokenize.families import GENERAL, LINES, LLAMA3
+from jittok.kernels.pretokenize.splitters import GENERAL, LINES, LLAMA3
 from jittok.reference.tokenize import tokenize
 from jittok.vocab import read_vocab
 

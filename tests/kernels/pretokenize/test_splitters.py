@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from jittok.kernels.jit import U8, OutI32, frozen, kernel
 from jittok.kernels.memory import PAD, window
+from jittok.kernels.pretokenize.compile import splitter_of
 from jittok.kernels.pretokenize.definition import pre_type, pre_types, stages
-from jittok.kernels.pretokenize.families import GENERAL_NUMBERS, GPT2, family_numbers
-from jittok.kernels.pretokenize.splitter_tables import splitter_of
+from jittok.kernels.pretokenize.families import GENERAL_NUMBERS, family_numbers
+from jittok.kernels.pretokenize.splitters import GPT2
 from jittok.kernels.pretokenize.splitters.blocks import CharacterClasses, character_classes, open_classes
 from jittok.kernels.pretokenize.splitters.general import (
     Splitter,

@@ -27,14 +27,15 @@ from jittok.kernels.merging.left_to_right_build import no_chain
 from jittok.kernels.merging.reachable import MergePairs, reachable_merges
 from jittok.kernels.models.bpe.arrays import PLAIN, BpeArrays
 from jittok.kernels.models.bpe.compile import pair_all_bytes
-from jittok.kernels.models.bpe.files import IN_NO_TEXT, NO_FAMILY
+from jittok.kernels.models.bpe.files import IN_NO_TEXT
 from jittok.kernels.models.bpe.merge_boundary_tables import all_joined
 from jittok.kernels.models.bpe.single_token_build import build_single_token_words
 from jittok.kernels.models.bpe.single_token_words import empty_slots, freeze
 from jittok.kernels.normalize.case import no_case
 from jittok.kernels.pretokenize.classes import UNICODE_SIZE, two_stage_of
-from jittok.kernels.pretokenize.families import MARKED
-from jittok.kernels.pretokenize.splitters import general
+from jittok.kernels.pretokenize.compile import StageChain, chain_of
+from jittok.kernels.pretokenize.families import unicode_classes
+from jittok.kernels.pretokenize.splitters import MARKED, general
 from jittok.kernels.pretokenize.splitters.llama3 import WITHOUT
 from jittok.kernels.pretokenize.splitters.word_bitmap import BYTES as BYTES_ARE_UNITS
 from jittok.kernels.pretokenize.splitters.word_bitmap import (
@@ -50,7 +51,6 @@ from jittok.kernels.pretokenize.splitters.word_bitmap import (
     VANISHES,
     WordBitmap,
 )
-from jittok.kernels.pretokenize.stage_chain import StageChain, chain_of
 from jittok.kernels.safe_cuts.rules import no_cuts
 from jittok.kernels.structures.bytes_table import ABSENT, build_bytes_table
 from jittok.kernels.structures.char_table import no_characters
@@ -299,7 +299,7 @@ def _arrays(
         group=0,
         cased=0,
         contractions=WITHOUT,
-        classes=NO_FAMILY.classes(),
+        classes=unicode_classes(None),
         byte_pairs=pair_all_bytes(table, own),
         joints=all_joined(False),
         rules=no_cuts(),

@@ -26,9 +26,10 @@ from jittok.kernels.models.bpe.merge_boundary_tables import all_joined, byte_bou
 from jittok.kernels.models.bpe.single_token_build import build_single_token_words
 from jittok.kernels.models.bpe.single_token_words import empty_slots, freeze
 from jittok.kernels.normalize.case import case_table, no_case
-from jittok.kernels.pretokenize.families import GENERAL_NUMBERS, LINES, cuts_lines, family_numbers
+from jittok.kernels.pretokenize.compile import splitter_of
+from jittok.kernels.pretokenize.families import GENERAL_NUMBERS, cuts_lines, family_numbers
 from jittok.kernels.pretokenize.records import families
-from jittok.kernels.pretokenize.splitter_tables import splitter_of
+from jittok.kernels.pretokenize.splitters import LINES
 from jittok.kernels.pretokenize.splitters.blocks import character_classes
 from jittok.kernels.safe_cuts.rules import no_cuts
 from jittok.kernels.structures.bytes_table import (

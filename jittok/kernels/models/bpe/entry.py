@@ -13,7 +13,7 @@ from jittok.kernels.models.bpe.fast_path import encode_gpt2, encode_llama3, enco
 from jittok.kernels.models.bpe.general import encode_general
 from jittok.kernels.models.bpe.lines import encode_lines
 from jittok.kernels.models.bpe.scratch import BpeWork
-from jittok.kernels.pretokenize.families import GENERAL, GPT2, LINES, LLAMA3, MARKED
+from jittok.kernels.pretokenize.splitters import GENERAL, GPT2, LINES, LLAMA3, MARKED
 from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.kernels.safe_cuts.cuts import BLANK, CLASSES, LETTER
 from jittok.kernels.structures.pages import in_huge_pages

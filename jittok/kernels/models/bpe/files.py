@@ -27,9 +27,8 @@ from jittok.kernels.models.bpe.merge_boundary_tables import all_joined, byte_bou
 from jittok.kernels.models.bpe.single_token_build import build_single_token_words
 from jittok.kernels.models.bpe.single_token_words import empty_slots, freeze
 from jittok.kernels.normalize.case import no_case
-from jittok.kernels.pretokenize.families import GENERAL, GPT2, LLAMA3
-from jittok.kernels.pretokenize.file_splitters import RecognizedFamily, crosses, family_of, splitter_of_stages
-from jittok.kernels.pretokenize.splitters.llama3 import WITHOUT
+from jittok.kernels.pretokenize.compile import splitter_of_stages
+from jittok.kernels.pretokenize.families import crosses, family_numbers, family_of, unicode_classes
 from jittok.kernels.safe_cuts.rules import no_cuts
 from jittok.kernels.structures.bytes_table import (
     ABSENT,
@@ -42,8 +41,6 @@ from jittok.kernels.structures.bytes_table import (
 )
 from jittok.kernels.structures.char_table import no_characters
 
-FAMILIES = {"gpt2": GPT2, "llama3": LLAMA3}
-NO_FAMILY = RecognizedFamily("")
 IN_NO_TEXT = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 """Bytes that never occur in UTF-8; some files have no tokens for them."""
 MOST_PARTS = 1 << 12
@@ -56,11 +53,12 @@ def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
     spelled = _spelled(pipeline)
     if spelled is None:
         return None
-    splitter, family = splitter_of_stages(pipeline.split), family_of(pipeline.split) or NO_FAMILY
+    splitter, family = splitter_of_stages(pipeline.split), family_of(pipeline.split)
     if splitter is None:
         return None
-    if family.ends and crosses(pipeline.vocabulary):
-        family = NO_FAMILY
+    if family and family.ends and crosses(pipeline.vocabulary):
+        family = None
+    fast = family_numbers(family, unicode=True)
     tokens = pipeline.model_offsets.size - 1
     symbols = build_bytes_table(*spelled)
     missing = np.flatnonzero(find_rows(symbols, encoded_bytes()) == ABSENT).tolist()
@@ -108,12 +106,12 @@ def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
         newlines_whole=0,
         session=PLAIN,
         lowercase=0,
-        family=FAMILIES.get(family.name, GENERAL),
-        digits_alone=0,
-        group=family.group,
-        cased=family.cased,
-        contractions=family.contractions if family.name else WITHOUT,
-        classes=family.classes(),
+        family=fast.family,
+        digits_alone=fast.digits_alone,
+        group=fast.group,
+        cased=fast.cased,
+        contractions=fast.contractions,
+        classes=unicode_classes(family),
         byte_pairs=pair_all_bytes(table, byte_symbols),
         joints=all_joined(False) if whole_known else joints,
         rules=no_cuts(),

@@ -1,5 +1,5 @@
 """The stages of the general splitter that no automaton with one character of look-ahead can express (see
-`splitter_tables.py`), and helpers of all stages: offsets that a stage searches for, and cuts as a bitmap."""
+`compile`), and helpers of all stages: offsets that a stage searches for, and cuts as a bitmap."""
 
 from __future__ import annotations
 

@@ -245,7 +245,21 @@ def _after_lines(
 def _digits(
     now: Block, b_digit: np.uint64, p_digit: np.uint64, starts: np.uint64, phase: int, group: int
 ) -> tuple[np.uint64, int]:
-    """(starts with those of digits, digits of the running group at the end of the block)."""
+    """(starts with those of digits, digits of the running group at the end of the block).
+
+    Every third digit of a run begins a pre-token. By hand for "a1234 ", bit 0 (the letter) on the right:
+
+        digit    01 1110    the four digits
+        b_digit  11 1100    the byte before is a digit
+        run      00 0010    digit & ~b_digit: the run begins at "1"
+        thirds   01 0000    three digits are before this one: digit & digit << 1 & digit << 2 & digit << 3
+        new      01 0000    run << 3 & thirds: the next group begins three bytes after the one before
+        run      01 0010    "123" and "4"; the next `new` is empty
+
+    A run that continues from the block before begins no group at bit 0, unless three digits are full: `phase` counts
+    those of the running group. If a block ends with "12", the last start is at bit 62, so phase = (1 + 1) % 3 = 2. If
+    "34 " is next, r = (3 - 2) % 3 = 1 digit completes the group, and "4", at bit 1, begins another.
+    """
     if group == 1:
         return starts | now.digit & ~now.follower, 0
     if now.wide_digit == NONE:

@@ -1,14 +1,11 @@
-"""A pre type's list of patterns as the arrays that `splitters.general` runs.
+"""Compiled stages as the arrays that `splitters.general` runs, and the safe cuts that can be seen from them.
 
-A pattern reads characters through its engine (see `definition.py`). The collapsed engine maps a character to one byte,
-the wide engine to its code point, with white space above U+007F folded. Both are maps from runs of code points to
-symbols of the pattern's automaton. So every stage is a table over runs of code points. All stages share one set of
-classes, which hold characters that no stage distinguishes.
+Every stage is a table over runs of code points (see `compile`). All stages share one set of classes, which hold
+characters that no stage distinguishes.
 """
 
 from __future__ import annotations
 
-import functools
 import string
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,12 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.common.unicode import tables
 from jittok.kernels.jit import frozen
-from jittok.kernels.pretokenize.automaton import DEAD, START, Automaton, compile_pattern
+from jittok.kernels.pretokenize.automaton import DEAD, START, Automaton
 from jittok.kernels.pretokenize.classes import UNICODE_SIZE, distinct, two_stage
-from jittok.kernels.pretokenize.cutter import Cutter, build_cutter
-from jittok.kernels.pretokenize.definition import collapsed_pattern, wide_pattern
+from jittok.kernels.pretokenize.cutter import Cutter, build_cutter, certain_states
 from jittok.kernels.pretokenize.lookaround_dfa import Machine, begins_of, lookarounds_of
 from jittok.kernels.pretokenize.splitters.cutter_stage import ACTION_BITS, COLUMNS, ROW_BITS
 from jittok.kernels.pretokenize.splitters.general import (
@@ -29,59 +24,41 @@ from jittok.kernels.pretokenize.splitters.general import (
     CUTTER,
     DIGIT_GROUPS,
     DIGIT_THREES,
+    LOOKAROUND,
     MATCHER,
     MOST_CLASSES,
     MOST_STAGES,
     RUNS,
     SINGLES,
-    SPACE_POWERS,
-    TRAILING_SPACE,
     Splitter,
 )
 from jittok.kernels.pretokenize.splitters.lookaround_stage import LookaroundTables
 from jittok.kernels.pretokenize.splitters.matcher_stage import MATCHED
-
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""What llama.cpp's hand-written gpt2 splitter does: the pattern that it replaces, with `|\\s+` at the end."""
-CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
-KIMI_K2 = (
-    r"[\xD6\xD7]+"
-    rf"|[^\r\n\p{{L}}\p{{N}}\xD6]?\p{{L}}+{CONTRACTION}?|\p{{N}}{{1,3}}"
-    r"| ?[^\s\p{L}\p{N}\xD6]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""llama.cpp's kimi_k2 splitter, over collapsed bytes in which ideographs of its blocks that are letters are D6, and
-code points of these blocks that are none (unassigned ones) D7."""
-K2_HORIZON = (
-    r"'[sS\xD7]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
-    r"|[^\r\n\p{L}\p{N}\xD7]?[\p{L}\p{M}\xD6\xD7]+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}\xD7]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""llama.cpp's k2_horizon splitter, over collapsed bytes in which U+200C and U+200D are D6 and U+017F, a letter, D7."""
-JOINERS, LONG_S = (0x200C, 0x200D), 0x17F
-HAN = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0x2CEB0, 0x2EBEF),
-    (0x2F800, 0x2FA1F),
-)
-"""The blocks that llama.cpp calls Han, assigned or not."""
-DIGIT_THREES_PATTERN = r"(?=(\d{3})+(?!\d))"
-TRAILING_PATTERN = r"\s+$"
-SPACE_POWERS_PATTERN = "|".join(rf"\s{{{2**k}}}(?!\S)" for k in range(9, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}"
+from jittok.kernels.pretokenize.splitters.word_bitmap import ISOLATES
 
 CUTTER_BEGINNINGS = 16
 """Number of ASCII characters that begin a match, from which on a stage is a cutter. A matcher is faster only if few
 do."""
 
 Runs = tuple[NDArray[np.int64], NDArray[np.uint8]]
-Stage = tuple[int, Automaton | Machine | None, Runs]
 MEMBER = 1
 """Class of the characters that a stage without an automaton searches for."""
+
+
+class Stage(NamedTuple):
+    """One stage of a splitter, compiled by itself."""
+
+    machine: Automaton | Machine | None  # None: `rule` says what is searched for
+    runs: Runs  # (first character of each run of one class, its class)
+    rule: int = MATCHER  # what `splitters.general` does for a stage without a machine
+    behaves: int = ISOLATES  # what becomes of its matches, see `splitters.word_bitmap`
+    size: int = 0  # characters a piece, if it COUNTS
+    drops: NDArray[np.bool_] | None = None  # [classes] characters whose pieces are dropped
+
+    @property
+    def kind(self) -> int:
+        """What `splitters.general` does for it, before `_compile` finds something faster."""
+        return LOOKAROUND if isinstance(self.machine, Machine) else BEHAVED if self.behaves else self.rule
 
 
 class _Compiled(NamedTuple):
@@ -95,33 +72,19 @@ class _Compiled(NamedTuple):
     apart: bool
 
 
-@functools.cache
-def splitter_of(patterns: tuple[tuple[str, str], ...]) -> Splitter:
-    """The arrays of (pattern, engine), llama.cpp's, applied one after the other."""
-    return splitter_from(stages_of_patterns(patterns))
-
-
-def stages_of_patterns(patterns: Sequence[tuple[str, str]]) -> list[Stage]:
-    """The stages of (pattern, engine), applied one after the other."""
-    return [stage for pattern, engine in patterns for stage in _stages(pattern, engine)]
-
-
-def splitter_from(stages: list[Stage]) -> Splitter:
-    """The arrays of stages. ValueError for more than MOST_CLASSES classes or MOST_STAGES stages."""
-    starts, joint, members = _join([runs for _, _, runs in stages])
+def build_splitter(stages: Sequence[Stage]) -> tuple[Splitter, NDArray[np.uint8]]:
+    """(the arrays of stages, [class, stage] the stage's own class of each class that all of them share). ValueError for
+    more than MOST_CLASSES classes or MOST_STAGES stages."""
+    starts, joint, members = _join([stage.runs for stage in stages])
     ascii_ = joint[np.searchsorted(starts, np.arange(128), "right") - 1]
-    looks = lookarounds_of([each if isinstance(each, Machine) else None for _, each, _ in stages], members)
-    return _splitter([_compile(stage, members[:, k], ascii_) for k, stage in enumerate(stages)], starts, joint, looks)
-
-
-def joint_classes(stages: list[Stage]) -> NDArray[np.uint8]:
-    """[class, stage] the stage's own class of each class that `splitter_from` gives these stages together."""
-    return _join([runs for _, _, runs in stages])[2]
+    looks = lookarounds_of([each.machine if isinstance(each.machine, Machine) else None for each in stages], members)
+    compiled = [_compile(stage, members[:, k], ascii_) for k, stage in enumerate(stages)]
+    return _splitter(compiled, starts, joint, looks), members
 
 
 def _compile(stage: Stage, members: NDArray[np.uint8], ascii_: NDArray[np.uint8]) -> _Compiled:
     """members: [classes] the stage's own class of each shared class; ascii_: [128] shared classes."""
-    kind, automaton, _ = stage
+    kind, automaton = stage.kind, stage.machine
     table, sure = np.zeros((0, 1), np.int32), np.zeros((members.size, members.size), np.uint8)
     columns = np.zeros(members.size + 1, np.uint8)
     if automaton is None:
@@ -259,77 +222,59 @@ def _join(parts: list[Runs]) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDAr
     return starts, joint.reshape(-1).astype(np.uint8), members
 
 
-def _stages(pattern: str, engine: str) -> list[Stage]:
-    if SPACE_POWERS_PATTERN in pattern:
-        simpler = pattern.replace(SPACE_POWERS_PATTERN, r"\s+(?!\S)|\s+")
-        starts, flags = _flag_runs()
-        white = (flags & tables.WHITESPACE > 0) & (starts != 0x0A) & (starts != 0x0D)
-        return [_stage(simpler, engine), (SPACE_POWERS, None, (starts, np.where(white, MEMBER, 0).astype(np.uint8)))]
-    return [_stage(pattern, engine)]
+# ---- safe cuts: pairs of ASCII characters between which a text may be split without changing its pre-tokens
+#
+# Long texts are split there, and each part is then processed alone. A pre-tokenizer is a list of patterns, each of
+# which splits every piece that the ones before have left. The offset between x and y is a safe cut if some pattern
+# always cuts there, and if this pattern and all before it behave as if the text ended after x:
+#
+#     no match continues     in every state that reading x may lead to, y ends the match, and the end of the text would
+#                            end it in the same way (so `\s+(?!\S)` keeps white space and a letter together)
+#     a cut is certain       a match begins at y, or a run ends between x and y
+#
+# A match that begins after x never reads x, so the right side is split as if it were alone.
+
+ASCII = 128
+Pairs = NDArray[np.bool_]
+"""bool[ASCII, ASCII], by the character before and the one after."""
 
 
-def _stage(pattern: str, engine: str) -> Stage:
-    if pattern == DIGIT_THREES_PATTERN:
-        return DIGIT_THREES, None, _members([(0x30, 0x39)])
-    if pattern == TRAILING_PATTERN:
-        return TRAILING_SPACE, None, _flagged(tables.WHITESPACE)
-    if engine == "custom:digit_groups":
-        return DIGIT_GROUPS, None, _flagged(tables.NUMBER)
-    if engine in ("wide", "custom:metaspace"):
-        automaton = compile_pattern(wide_pattern(pattern), UNICODE_SIZE)
-        return MATCHER, automaton, _wide_runs(automaton)
-    if engine == "custom:gpt2":
-        pattern = GPT2
-    elif engine == "custom:kimi_k2":
-        pattern = KIMI_K2
-    elif engine == "custom:k2_horizon":
-        pattern = K2_HORIZON
-    automaton = compile_pattern(collapsed_pattern(pattern), 256)
-    return MATCHER, automaton, _collapsed_runs(automaton, engine)
+def ascii_cuts(stages: Sequence[Stage]) -> Pairs:
+    """Pairs of ASCII characters between which there is a safe cut."""
+    safe, alone = np.zeros((ASCII, ASCII), np.bool_), np.ones((ASCII, ASCII), np.bool_)
+    for stage in stages:
+        automaton, (starts, classes) = stage.machine, stage.runs
+        own = classes[np.searchsorted(starts, np.arange(ASCII), "right") - 1].astype(np.int64)
+        if automaton is None:
+            free, cut = _of_rule(stage.rule, own == MEMBER), np.zeros((ASCII, ASCII), np.bool_)
+        elif isinstance(automaton, Machine):  # characters far away may decide
+            free = cut = np.zeros((ASCII, ASCII), np.bool_)
+        else:
+            free, cut = _of_automaton(automaton.transitions.reshape(-1, automaton.width), own)
+        alone &= free
+        safe |= alone & cut
+    return safe
 
 
-def _class_of(automaton: Automaton, symbols: NDArray[np.int64]) -> NDArray[np.uint8]:
-    return automaton.classes[np.searchsorted(automaton.starts, symbols, "right") - 1]
+def _of_rule(kind: int, member: NDArray[np.bool_]) -> Pairs:
+    """Pairs across which a stage without an automaton does not look."""
+    if kind in (DIGIT_GROUPS, DIGIT_THREES):  # runs are counted
+        return ~(member[:, None] & member[None, :])
+    return np.repeat(~member[:, None], ASCII, axis=1)  # runs of spaces depend on what is after them
 
 
-def _flag_runs(extra: object = ()) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Runs of code points of equal flags (each ASCII character and each start in `extra` on its own), and the flags."""
-    flags = tables.flag_table()
-    changes = np.flatnonzero(np.diff(flags)) + 1
-    starts = distinct(np.concatenate([np.arange(129), changes, np.array(list(extra), np.int64)]))  # type: ignore[call-overload]
-    starts = starts[starts < UNICODE_SIZE].astype(np.int64)
-    return starts, flags[starts].astype(np.int64)
-
-
-def _collapsed_runs(automaton: Automaton, engine: str) -> Runs:
-    edges = [edge for low, high in HAN for edge in (low, high + 1)]
-    starts, flags = _flag_runs([*edges, *(c + k for c in (*JOINERS, LONG_S) for k in (0, 1))])
-    symbols = np.full(starts.size, 0xD0)
-    for bit, byte in tables.COLLAPSED_BYTE.items():
-        symbols[flags & bit > 0] = byte
-    if engine == "custom:k2_horizon":
-        symbols[np.isin(starts, JOINERS)] = 0xD6
-        symbols[starts == LONG_S] = 0xD7
-    if engine == "custom:kimi_k2":
-        inside = np.zeros(starts.size, bool)
-        for low, high in HAN:
-            inside |= (starts >= low) & (starts <= high)
-        symbols[inside] = np.where(flags[inside] & tables.LETTER > 0, 0xD6, 0xD7)
-    symbols[flags & tables.WHITESPACE > 0] = 0x0B
-    symbols[:128] = np.arange(128)
-    return starts, _class_of(automaton, symbols)
-
-
-def _wide_runs(automaton: Automaton) -> Runs:
-    starts, flags = _flag_runs(automaton.starts)
-    return starts, _class_of(automaton, np.where((flags & tables.WHITESPACE > 0) & (starts > 127), 0x0B, starts))
-
-
-def _flagged(bit: int) -> Runs:
-    starts, flags = _flag_runs()
-    return starts, np.where(flags & bit > 0, MEMBER, 0).astype(np.uint8)
-
-
-def _members(ranges: list[tuple[int, int]]) -> Runs:
-    borders = [0] + [edge for low, high in ranges for edge in (low, high + 1)]
-    return np.array(borders, np.int64), np.array([0] + [MEMBER, 0] * len(ranges), np.uint8)
+def _of_automaton(rows: NDArray[np.uint16], own: NDArray[np.int64]) -> tuple[Pairs, Pairs]:
+    """(where no match continues, where there is a cut if so), by the classes `own` of ASCII characters."""
+    following, matched = rows >> 1, rows & 1 > 0
+    ended = (following[:, :-1] == DEAD) & (matched[:, :-1] == matched[:, -1:])
+    free = np.ones((ended.shape[1], ended.shape[1]), np.bool_)
+    for left in range(free.shape[0]):
+        reached = distinct(following[:, left])
+        free[left] = ended[reached[reached != DEAD]].all(axis=0)
+    begins = np.array(certain_states(rows))[following[START, :-1]]
+    cut = np.repeat(begins[None, :], free.shape[0], axis=0)
+    simple = of_one_class(rows)
+    if simple is not None:
+        kind, members = simple
+        cut |= members[:, None] | members[None, :] if kind == SINGLES else members[:, None] != members[None, :]
+    return free[np.ix_(own, own)], cut[np.ix_(own, own)]
