@@ -18,7 +18,7 @@ ASKED_BY_SCRIPTS: set[str] = set()
 ONLY_DECLARED = {"ipykernel"}
 """What runs the notebooks."""
 WRITES_FILES = {"gguf"}
-"""Imported to write files; jittok/vocab/constants.py says why not to read them."""
+"""Imported to write files; jittok/vocab/keys.py says why not to read them."""
 
 
 def imported():

@@ -25,8 +25,9 @@ from texts import Texts
 import jittok
 from jittok.vocab import read_vocab
 from jittok.vocab.bundled import bundled_source
-from jittok.vocab.keys import TYPE_OF_MODEL, pre_names
+from jittok.vocab.keys import pre_names
 from jittok.vocab.releases import MODELS_SINCE, RELEASES, has, release_named
+from jittok.vocab.types import TYPES
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data"
@@ -167,7 +168,7 @@ def names(side: Side, texts: int) -> Iterator[Check]:
     words = sorted(words_of(Path(side.library).read_bytes()))
     since: dict[str, dict[str, Any]] = {
         "pre": {name: entry.get("since") for name, entry in pre_names().items() if name},
-        "model": {name: MODELS_SINCE.get(name) for name in TYPE_OF_MODEL},
+        "model": {name: MODELS_SINCE.get(name) for kind in TYPES.values() for name in kind.gguf_models},
     }
     for kind, known in since.items():
         likely = [word for word in words if kind == "pre" or _MODEL.fullmatch(word)]

@@ -1,5 +1,5 @@
 """Ask the installed transformers which class AutoTokenizer takes, and which classes put their own steps in place of a
-tokenizer.json's: writes jittok/files/transformers_classes.json.
+tokenizer.json's: writes jittok/files/transformers/transformers_classes.json.
 
     python upstream/record_classes.py [--check]
 
@@ -19,7 +19,7 @@ from typing import Any
 
 os.environ.update(TRANSFORMERS_VERBOSITY="critical", HF_HUB_OFFLINE="1")
 
-OUT = Path(__file__).resolve().parent.parent / "jittok" / "files" / "transformers_classes.json"
+OUT = Path(__file__).resolve().parent.parent / "jittok" / "files" / "transformers" / "transformers_classes.json"
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 TEXTS = [
     "<s>", "</s>", "<unk>", "<pad>", "<mask>", "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>",

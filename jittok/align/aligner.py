@@ -19,21 +19,12 @@ from jittok.kernels.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I32, I64, U8, OutI64, frozen
 from jittok.kernels.models import rwkv
-from jittok.kernels.models.vocab_types import kind_of
 from jittok.kernels.normalize.case import CaseTable, case_table
 from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
 from jittok.kernels.pretokenize.definition import pre_type
 from jittok.kernels.vocab_cache import load_arrays, save_arrays
 from jittok.vocab import Vocab
-
-_WAYS = {
-    "bpe": rewritten_text.BPE,
-    "spm": rewritten_text.SPM,
-    "plamo2": rewritten_text.PLAMO2,
-    "plamo3": rewritten_text.PLAMO3,
-    "rwkv": rewritten_text.RWKV,
-}
-"""The kinds of rewriting, by `Alignment.rewriting`."""
+from jittok.vocab.types import type_of
 
 
 class EncodedFragments(NamedTuple):
@@ -53,7 +44,7 @@ class Aligner:
         """`key`: the vocabulary's name in the cache of compiled vocabularies."""
         self.vocab, self._key = vocab, key
         self.lengths = build_lengths(vocab)
-        self._way = kind_of(vocab).alignment
+        self._way = type_of(vocab).alignment
         self._rules = DirectRules(
             prefix=int(self._way.prefix and vocab.add_space_prefix),
             well_formed=int(self._way.well_formed),
@@ -175,7 +166,7 @@ class Aligner:
     @once
     def _rewriting(self) -> rewritten_text.RewriteRules:
         vocab = self.vocab
-        kind, begins = _WAYS[self._way.rewriting], np.zeros(256, np.uint8)
+        kind, begins = getattr(rewritten_text, self._way.rewriting), np.zeros(256, np.uint8)
         dna = [-1, -1, -1]
         case = CaseTable(*(frozen([], dtype) for dtype in (np.uint16, np.uint8, np.int64, np.int64)))
         if vocab.model == "whitespace":
@@ -185,7 +176,7 @@ class Aligner:
         elif kind == rewritten_text.RWKV:
             raw, ends = rwkv.pieces(vocab)
             begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
-        bpe = self._way.rewriting == "bpe"  # PLaMo-2 has these flags too, but ignores them
+        bpe = self._way.rewriting == "BPE"  # PLaMo-2 has these flags too, but ignores them
         return rewritten_text.RewriteRules(
             kind, int(bpe and vocab.escape_whitespaces), int(bpe and pre_type(vocab.pre_type).begin_lines),
             int(vocab.shortest_utf8),

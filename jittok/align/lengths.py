@@ -17,9 +17,9 @@ from jittok.common.unicode.characters import KMER_MARK, SPACE_MARK_0, SPACE_MARK
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 from jittok.kernels.jit import I32, U16, frozen
 from jittok.kernels.models import rwkv
-from jittok.kernels.models.vocab_types import kind_of
 from jittok.kernels.pretokenize.definition import pre_type
 from jittok.vocab import Vocab
+from jittok.vocab.types import type_of
 
 BYTE = 32
 """llama.cpp's attribute bit of byte tokens."""
@@ -37,7 +37,7 @@ class Lengths(NamedTuple):
 
 def build_lengths(vocab: Vocab) -> Lengths:
     """The lengths of the tokens of any vocabulary; linear in its bytes."""
-    way = kind_of(vocab).alignment
+    way = type_of(vocab).alignment
     output, source = _WAYS[way.lengths](vocab)
     unknown = way.unknown
     return Lengths(

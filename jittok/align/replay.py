@@ -12,13 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.pipeline.models import ScoredMerges
 from jittok.common.unicode.tables import REPLACEMENT, utf8
 from jittok.errors import EncodingFailed
 from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words
 from jittok.reference import spm
 from jittok.reference.mapped_text import Mapped, Token, mapped
 from jittok.reference.steps import words
-from jittok.reference.tokenize import MODELS
+from jittok.reference.tokenize import reference_of
 from jittok.vocab import Vocab
 
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
@@ -79,7 +80,7 @@ def _located(raw: bytes, start: int) -> Mapped:
 
 def _tokens(vocab: Vocab, source: Mapped, prefixed: bool) -> Iterator[Token]:
     """The tokens of a fragment, each different pre-token encoded once."""
-    model = _scored if vocab.type == "spm" else MODELS[type(vocab.pipeline.model)]
+    model = _scored if isinstance(vocab.pipeline.model, ScoredMerges) else reference_of(vocab).tokens
     known: dict[bytes, list[Token]] = {}
     for word in words(vocab, source, prefixed):
         if isinstance(word, Token):

@@ -97,17 +97,17 @@ def _warm(options: argparse.Namespace) -> int:
     """Encode, count and decode a little with each vocabulary, which compiles what is not cached yet."""
     import jittok
     from jittok.cli.common import open_named
-    from jittok.kernels.jit import levels, need_compiler
-    from jittok.vocab.types import rules_of
+    from jittok.kernels.jit import need_compiler, stamps
+    from jittok.vocab.types import type_named
 
-    if options.level and options.level != levels.ASKED:
+    if options.level and options.level != stamps.ASKED:
         need_compiler("--level")
         return _warm_for(options)
     done = []
     for name in options.vocab or jittok.bundled_names():
         tok = open_named(name, cache=True)
         ids = 0
-        if rules_of(tok.type).has_tokens:
+        if type_named(tok.type).has_tokens:
             tok._wait_for_kernels()
             for parse in (False, True):
                 rows = tok.encode_batch(
@@ -125,11 +125,11 @@ def _warm(options: argparse.Namespace) -> int:
 
 def _warm_for(options: argparse.Namespace) -> int:
     """The same in a process that compiles for a level: Numba fixes its target processor when it is imported."""
-    from jittok.kernels.jit import levels
+    from jittok.kernels.jit import stamps
 
     command = [sys.executable, "-m", "jittok", "cache", "warm", "--level", options.level]
     for name in options.vocab:
         command += ["--vocab", name]
     command += ["--json"] if options.json else []
-    env = os.environ | levels.settings(options.level)
+    env = os.environ | stamps.settings(options.level)
     return subprocess.run(command, env=env, check=False).returncode  # noqa: S603  this very program

@@ -188,7 +188,7 @@ def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
     from jittok.corpus.inputs.finding import check_looks, check_options, find_sources
     from jittok.corpus.prediction import Sampler, predict, with_time
     from jittok.encode.stretches import thread_count
-    from jittok.tokenizer.other_files import KERNELS
+    from jittok.tokenizer.facts import KERNELS
 
     check_out(Path(given.out))
     sources, left_out = find_sources(given.inputs, chosen, without=given.out)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_vocab, open_vocab, write
-from jittok.cli.differences import known_differences
 from jittok.cli.info_file import show, show_cleaning, show_steps, steps_of
 from jittok.common.display.terminal import print_notes, print_table, visible
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_names, bundled_source
 from jittok.vocab.release_diff import release_differences
+from jittok.vocab.types import type_of
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 def facts_of(tok: Tokenizer) -> dict[str, Any]:
     """All facts about a tokenizer, as data."""
-    from jittok.vocab.facts import SPECIAL_IDS
+    from jittok.tokenizer.facts import SPECIAL_IDS
 
     vocab = tok.vocab
     assert isinstance(vocab, Vocab)
@@ -99,12 +99,12 @@ def facts_of(tok: Tokenizer) -> dict[str, Any]:
         "clean_spaces": vocab.clean_spaces,
         "special_ids": len(tok.special_ids),
         "steps": steps_of(tok.pipeline),
-        "differences": known_differences(vocab),
+        "differences": type_of(vocab).differences(vocab),
     }
 
 
 def _shown_specials(tok: Tokenizer) -> dict[str, tuple[int, str]]:
-    from jittok.vocab.facts import SPECIAL_IDS
+    from jittok.tokenizer.facts import SPECIAL_IDS
 
     ids = {name: getattr(tok, name) for name in SPECIAL_IDS}
     return {name: (token, visible(tok.id_to_token(token))) for name, token in ids.items() if token is not None}

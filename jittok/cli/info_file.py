@@ -16,7 +16,7 @@ from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.common.pipeline.steps import Cut
 from jittok.kernels.pretokenize.compile import chain_of
-from jittok.tokenizer.other_files import KERNELS
+from jittok.tokenizer.facts import KERNELS
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.pipeline import Pipeline
-from jittok.common.pipeline.models import WordPiece
+from jittok.common.pipeline.models import Longest, LongestText, Ranks, WordPiece
 from jittok.common.pipeline.steps import JoinBytes
 from jittok.common.unicode.characters import SPACE_MARK_BYTES
 from jittok.common.unicode.tables import CHARACTER_OF_BYTE
@@ -69,7 +69,7 @@ def cut_out(tok: Tokenizer) -> NDArray[np.bool_]:
 
 
 def _of_gguf(tok: Tokenizer, vocab: Vocab) -> list[bytes]:
-    if vocab.type == "wpm":
+    if isinstance(vocab.pipeline.model, LongestText):
         mark = SPACE_MARK_BYTES
         special = cut_out(tok)
         return [
@@ -90,7 +90,7 @@ def _of_file(pipeline: Pipeline) -> list[bytes]:
             CONTINUATION + text[len(prefix) :] if text and prefix and text.startswith(prefix) else text or b""
             for text in pipeline.model_tokens
         ]
-    elif pipeline.format in ("tiktoken", "tekken", "rwkv"):
+    elif isinstance(pipeline.model, Ranks | Longest):
         rows = [text or b"" for text in pipeline.model_tokens]
     else:
         mark = SPACE_MARK_BYTES

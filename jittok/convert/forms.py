@@ -9,7 +9,19 @@ import numpy as np
 
 from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.known_patterns import greedy
-from jittok.common.pipeline.models import BPE, NO_TOKEN, UNIGRAM, Longest, Merges, Pieces, Ranks, WordPiece
+from jittok.common.pipeline.models import (
+    BPE,
+    NO_TOKEN,
+    UNIGRAM,
+    Lattice,
+    Longest,
+    LongestText,
+    Merges,
+    Pieces,
+    Ranks,
+    ScoredMerges,
+    WordPiece,
+)
 from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.common.pipeline.steps import (
     ALWAYS,
@@ -285,17 +297,18 @@ def _of_gguf(vocab: Vocab) -> TokenizerForm | None:
         "roles": {role: token for role in ROLES if (token := getattr(vocab, f"{role}_id")) != NO_TOKEN},
         "types": types, "added": added,
     }  # fmt: skip
-    if vocab.type == "bpe" and vocab.model == "gpt2":
+    model = vocab.pipeline.model
+    if vocab.model == "gpt2":
         known = vocab.ids
         merges = [(a.decode(), b.decode()) for a, b in vocab.merges if a in known and b in known and a + b in known]
         return ByteBpeForm(tokens, merges=merges, whole_words=vocab.ignore_merges, pre=vocab.pre or "default", **shared)
-    if vocab.type in ("spm", "ugm"):
+    if isinstance(model, ScoredMerges | Lattice):
         return ScoredForm(
-            tokens, scores=vocab.scores.tolist(), kind=BPE if vocab.type == "spm" else UNIGRAM,
+            tokens, scores=vocab.scores.tolist(), kind=BPE if isinstance(model, ScoredMerges) else UNIGRAM,
             byte_fallback=BYTE in types, prefix=vocab.add_space_prefix, squeeze=vocab.remove_extra_whitespaces,
             charsmap=vocab.charsmap.tobytes(), **shared,
         )  # fmt: skip
-    if vocab.type == "wpm":
+    if isinstance(model, LongestText):
         special = set(vocab.special_tokens.tolist())
         parts: list[str | None] = [
             text if token in special or text is None else text[1:] if text.startswith(SPACE) else f"##{text}"

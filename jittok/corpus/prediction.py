@@ -38,7 +38,7 @@ from jittok.corpus.ranges.units import Key, RawRange, Unit, bytes_of, read_unit,
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation
-from jittok.tokenizer.other_files import KERNELS
+from jittok.tokenizer.facts import KERNELS
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

@@ -30,7 +30,7 @@ from jittok.corpus.shards.plan import input_path
 from jittok.corpus.shards.writer import fault_of
 from jittok.errors import CorpusError, EncodingFailed, InWords, UnsupportedVocab
 from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation
-from jittok.tokenizer.other_files import KERNELS
+from jittok.tokenizer.facts import KERNELS
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

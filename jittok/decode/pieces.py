@@ -10,16 +10,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.pipeline.steps import BYTE_ALPHABET, SPACES, TEXT
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2
 from jittok.common.unicode.tables import code_points
 from jittok.kernels.jit import I32, I64, U8, U64, OutI32, OutI64, OutU8, frozen, helper, kernel
 from jittok.kernels.memory import get_i32, get_u8, put_u8, window
-from jittok.kernels.models.vocab_types import AS_IS, SPACED, kind_of
+from jittok.kernels.vocab_cache import load_arrays, save_arrays
 from jittok.vocab import Vocab
+from jittok.vocab.types import type_of
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
 """llama.cpp's attribute bits that matter here."""
 QUOTE = 0x27
+AS_IS, SPACED, BYTE_LEVEL = range(3)
+"""What `fill_pieces` makes of a token's text: unchanged; a space for each U+2581; a byte for each character."""
+_SPELLINGS = {TEXT: AS_IS, SPACES: SPACED, BYTE_ALPHABET: BYTE_LEVEL}
 
 _HEX = re.compile(rb"[ \t\n\v\f\r]*([+-]?)(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
 _BYTE_TOKEN = re.compile(rb"<0x([0-9a-fA-F]{2})>", re.DOTALL)
@@ -58,18 +63,31 @@ def build_pieces(vocab: Vocab) -> PieceTable:
     count = len(vocab)
     data, offsets = frozen(vocab.token_bytes, np.uint8), frozen(vocab.token_offsets, np.int64)
     blob, ends = np.empty(data.size, np.uint8), np.zeros(count + 1, np.int64)
-    kind = kind_of(vocab)
-    if kind.own_pieces:
+    kind = type_of(vocab)
+    how = _SPELLINGS.get(kind.prints(vocab))
+    if how is None:
         blob, ends = importlib.import_module(kind.module).pieces(vocab)
     else:
-        how = kind.spelling(vocab)
         odd = np.empty(count, np.int32)
         attributes = frozen(vocab.piece_attributes, np.int32)
         least = 0xC2 if vocab.shortest_utf8 else 0xC0
         odd = odd[: fill_pieces(data, offsets, attributes, how, BYTE_OF_CHARACTER, least, blob, ends, odd)]
-        blob, ends = _with_odd_pieces(vocab, blob, ends, odd.tolist())
+        blob, ends = _with_odd_pieces(vocab, how, blob, ends, odd.tolist())
     hidden = frozen((vocab.attributes & (UNKNOWN | CONTROL)) != 0, np.uint8)
     return _laid_out(frozen(blob[: ends[-1]], np.uint8), frozen(ends, np.int64), hidden)
+
+
+def kept_pieces(vocab: Vocab, key: str | None) -> PieceTable:
+    """The pieces of all tokens, from the cache of compiled vocabularies where it has them. key: the vocabulary's name
+    there."""
+    if key is None:
+        return build_pieces(vocab)
+    kept = load_arrays(key, "pieces")
+    known = kept and kept.part("pieces")
+    if not known:
+        known = {"pieces": build_pieces(vocab)}
+        save_arrays(key, "pieces", known)
+    return known["pieces"]  # type: ignore[no-any-return]
 
 
 def pieces_of(texts: Sequence[bytes], hidden: U8) -> PieceTable:
@@ -89,7 +107,7 @@ def _laid_out(blob: U8, ends: I64, hidden: U8) -> PieceTable:
 
 
 def _with_odd_pieces(
-    vocab: Vocab, blob: NDArray[np.uint8], ends: NDArray[np.int64], odd: list[int]
+    vocab: Vocab, how: int, blob: NDArray[np.uint8], ends: NDArray[np.int64], odd: list[int]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Insert the pieces of the ids `odd` (in rising order), which the kernel has left empty."""
     if not odd:
@@ -98,7 +116,7 @@ def _with_odd_pieces(
     for i in odd:
         text = vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes()
         if vocab.piece_attributes[i] & BYTE:
-            piece = byte_piece(text, kind_of(vocab).strict_bytes)
+            piece = byte_piece(text, strict=how == AS_IS)
         else:
             piece = marked_piece(text, vocab.shortest_utf8)
         parts += [raw[at : ends[i]], piece]

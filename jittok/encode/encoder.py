@@ -41,10 +41,10 @@ from jittok.kernels.fragments import (
 from jittok.kernels.inputs import PADDING, Documents
 from jittok.kernels.jit import CHECKED, kernel, run_interruptible
 from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND, LONG_WORD_SYMBOLS, READY
-from jittok.kernels.models.vocab_types import KINDS, around
 from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
 from jittok.kernels.special import partition, tables
 from jittok.vocab import NO_TOKEN, Vocab
+from jittok.vocab.types import TYPES, ids_around
 
 MOST_KEPT_IDS = 1 << 24
 """Arrays of a workspace with more capacity than this are not kept."""
@@ -80,7 +80,7 @@ class Encoder:
         parsed: tables.SpecialTokens | None = None,
         kernels: str | None = None,
     ) -> None:
-        kind = KINDS.get(kernels or vocab.type)
+        kind = TYPES.get(kernels or vocab.type)
         if kind is None or not kind.module:
             raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
         self.vocab = vocab
@@ -118,7 +118,7 @@ class Encoder:
         """The options of one call. EncodingFailed if `add_special` needs an id that the vocabulary does not have."""
         wanted = (bool(add_special), bool(parse_special), bool(replace))
         if wanted not in self._rules:
-            before, after = around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+            before, after = ids_around(self.vocab) if add_special else (NO_TOKEN, NO_TOKEN)
             self._rules[wanted] = EncodeOptions(self._tokens(wanted[1]), before, after, wanted[2])
         return self._rules[wanted]
 

@@ -18,9 +18,9 @@ from jittok.common.pipeline import Pipeline
 from jittok.errors import JittokError
 from jittok.kernels.inputs import Documents, to_bytes
 from jittok.kernels.jit import CHECKED, has_compiler, without_compiling
-from jittok.kernels.jit.gc_pause import gc_paused
-from jittok.kernels.models.vocab_types import around, kind_of
+from jittok.kernels.jit.compiling import gc_paused
 from jittok.vocab import NO_TOKEN, Vocab
+from jittok.vocab.types import ids_around, type_of
 
 COMPILE_FIRST = os.environ.get("JITTOK_COMPILE_FIRST", "0") not in ("", "0")
 """Whether no text is left to the reference."""
@@ -106,7 +106,7 @@ def around_rows(vocab: Vocab | Pipeline, add_special: bool) -> tuple[int, int]:
         from jittok.encode.reference_encoder import ReferenceEncoder
 
         return ReferenceEncoder(vocab).rule(add_special, False, False).around
-    before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
+    before, after = ids_around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
     return int(before >= 0), int(after >= 0)
 
 
@@ -120,4 +120,4 @@ def newline_meanwhile(vocab: Vocab) -> int:
 
 def newline_of(vocab: Vocab, encoder: Any) -> int:
     """The same by the kernel, once it is compiled."""
-    return kind_of(vocab).newline_id(vocab, encoder)
+    return type_of(vocab).newline_id(vocab, encoder)

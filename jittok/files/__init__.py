@@ -1,7 +1,7 @@
 """Reads tokenizer files of other libraries as Pipelines. The format is detected from the content.
 
-One small reader a format. A reader checks everything it takes: what cannot be right is MalformedVocab with its place,
-what this version does not know UnsupportedVocab with the component's name.
+One small reader a format. A reader checks everything it reads: an invalid value raises MalformedVocab with its
+position, a component that this version does not support UnsupportedVocab with its name.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import Any
 
 from jittok.common.pipeline import Pipeline
 from jittok.errors import IN_MEMORY, InWords, MalformedVocab, UnsupportedVocab
-from jittok.files.auto_class import beside, class_of, own_steps
-from jittok.files.contents import exists, matching, parse_around, parse_json, read_file
+from jittok.files.contents import exists, matching, parse_json, read_file
 from jittok.files.json_nodes import Node
-from jittok.kernels.jit import WouldCompile
+from jittok.files.transformers.auto_class import beside, class_of, own_steps
 
 __all__ = ["holds_ranks", "read_object", "read_pipeline"]
 
@@ -44,9 +43,9 @@ def read_pipeline(source: Any, **options: Any) -> Pipeline:
 
 
 def read_object(content: bytes) -> Pipeline:
-    """The Pipeline of what an object of `tokenizers` writes of itself, its scores to the last bit."""
-    from jittok.files.tokenizer_json import pipeline_of
-    from jittok.files.tokenizers_1_0 import as_before, check_ids
+    """The Pipeline of a serialized object of `tokenizers`, with its scores to the last bit."""
+    from jittok.files.hf.tokenizer_json import pipeline_of
+    from jittok.files.hf.tokenizers_1_0 import as_before, check_ids
 
     root = parse_json(IN_MEMORY, content)
     made = pipeline_of(as_before(root), b"")
@@ -63,7 +62,7 @@ def _folder(folder: Path, given: Mapping[str, Any]) -> Pipeline:
             return _file(path, read_file(path), given)
     vocab, merges, plain = (exists(folder, name) for name in ("vocab.json", "merges.txt", "vocab.txt"))
     if vocab and merges:
-        from jittok.files.vocab_folder import read_vocab_json
+        from jittok.files.transformers.vocab_folder import read_vocab_json
 
         _none_of(str(folder), given)
         return read_vocab_json(folder, vocab, merges)
@@ -88,7 +87,7 @@ def _file(path: Path, content: bytes, given: Mapping[str, Any]) -> Pipeline:
     if path.name in SINGLE and not _is_tokenizer(str(path), content):
         raise MalformedVocab(str(path), "file", InWords(f"{path.name} alone"), SINGLE[path.name])
     if path.name == "vocab.txt" and not _is_rwkv(content):
-        from jittok.files.vocab_folder import read_vocab_txt
+        from jittok.files.transformers.vocab_folder import read_vocab_txt
 
         _none_of(str(path), given)
         return read_vocab_txt(path)
@@ -104,7 +103,7 @@ def _is_rwkv(content: bytes) -> bool:
 
 
 def _content(file: str, content: bytes, given: Mapping[str, Any], folder: Path | None = None) -> Pipeline:
-    """The Pipeline of the bytes of a file; `folder`: where files lie that say more of it."""
+    """The Pipeline of the bytes of a file; `folder`: where other files of the same tokenizer may be."""
     if _is_ranks(content) or (given and content.lstrip()[:1] != b"{"):
         from jittok.files.ranks import read_ranks
 
@@ -117,8 +116,6 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], folder: Path |
 
         return _said(read_rwkv(file, content), folder)
     if content.lstrip()[:1] == b"{":
-        if made := _at_once(file, content, folder):
-            return made
         root = parse_json(file, content)
         keys = root.of(dict)
         if "model" in keys:
@@ -133,15 +130,15 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], folder: Path |
 
 
 def _said(made: Pipeline, folder: Path | None, byte_level: bool = False) -> Pipeline:
-    """A tokenizer with the special ids that its folder names."""
-    from jittok.files.roles import with_roles
+    """A tokenizer with the special ids of its folder."""
+    from jittok.files.transformers.roles import with_roles
 
     return made if folder is None else with_roles(made, folder, class_of(folder, byte_level))
 
 
 def _sentencepiece(file: str, content: bytes, folder: Path | None) -> Pipeline:
-    from jittok.files.roles import named_beside
     from jittok.files.sentencepiece import read_sentencepiece
+    from jittok.files.transformers.roles import named_beside
 
     if folder is None:
         return read_sentencepiece(file, content)
@@ -152,7 +149,7 @@ def _sentencepiece(file: str, content: bytes, folder: Path | None) -> Pipeline:
 
 def _of_json(root: Node, content: bytes, folder: Path | None) -> Pipeline:
     """The Pipeline of a tokenizer.json: the file's own steps, with a note where transformers would take others."""
-    from jittok.files.tokenizer_json import pipeline_of
+    from jittok.files.hf.tokenizer_json import pipeline_of
 
     if folder is None:
         return pipeline_of(root, content)
@@ -172,23 +169,6 @@ def _kinds(part: Any) -> list[Any]:
     rows = part.get("pretokenizers") or part.get("decoders")
     within = [kind for row in rows for kind in _kinds(row)] if isinstance(rows, list) else []
     return [part.get("type"), *within]
-
-
-def _at_once(file: str, content: bytes, folder: Path | None) -> Pipeline | None:
-    """The Pipeline of a large tokenizer.json whose vocabulary and merges are as they should be; None for any other."""
-    from jittok.files.hf_merges import NotAtOnce
-    from jittok.files.scan import worth_it
-
-    if not worth_it(content):
-        return None
-    try:
-        if (root := parse_around(file, content)) is not None:
-            return _of_json(root, content, folder)
-    except (NotAtOnce, MalformedVocab, UnsupportedVocab):  # read as a whole, it is told best
-        pass
-    except WouldCompile:  # the library reads it in less time
-        pass
-    return None
 
 
 def _is_ranks(content: bytes) -> bool:

@@ -19,7 +19,6 @@ import orjson
 
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.json_nodes import Node
-from jittok.files.scan import large_parts
 
 MOST_BYTES = 512 << 20
 """The largest real file has 33 MB."""
@@ -91,27 +90,6 @@ def parse_json(file: str, content: bytes) -> Node:
         return Node(file, "", orjson.loads(content))
     except orjson.JSONDecodeError as error:
         raise not_json(file, content, error) from None
-
-
-def parse_around(file: str, content: bytes) -> Node | None:
-    """The same of a tokenizer.json, with `scan.ScannedTexts` in place of its vocabulary and merges; None where these
-    are not told so, or a part of the file is not JSON."""
-    parts = large_parts(content)
-    if not parts:
-        return None
-    around, done, mark = [], 0, os.urandom(16).hex()  # no file has it
-    for start, stop, _ in sorted(parts.values(), key=lambda part: part[0]):
-        around += [content[done:start], f'"{mark}"'.encode()]
-        done = stop
-    try:
-        value = orjson.loads(b"".join([*around, content[done:]]))
-    except orjson.JSONDecodeError:
-        return None
-    model = value.get("model")
-    if type(model) is not dict or any(model.get(name) != mark for name in parts):
-        return None  # a key that is there twice
-    model.update({name: texts for name, (_, _, texts) in parts.items()})
-    return Node(file, "", value)
 
 
 def not_json(file: str, content: bytes, error: Any) -> MalformedVocab:

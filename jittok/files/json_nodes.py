@@ -18,7 +18,7 @@ _NAMES = {
 
 
 class Node:
-    """A value of a JSON file; `place` is the way to it, as in "model.merges[3]"."""
+    """A value of a JSON file; `position` is its path, as in "model.merges[3]"."""
 
     def __init__(self, file: str, location: str, value: Any) -> None:
         self.file, self.position, self.value = file, location, value

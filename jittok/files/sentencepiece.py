@@ -1,8 +1,9 @@
-"""sentencepiece's models (ModelProto) to a Pipeline."""
+"""sentencepiece's models (ModelProto) to a Pipeline. Protocol buffers are read field by field (`Message`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,11 +14,76 @@ from jittok.common.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT, Pipeline, p
 from jittok.common.pipeline.steps import JoinPieces, Squeeze
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.files.charsmap import checked_charsmap
-from jittok.files.protobuf import BYTES, FIXED32, VARINT, Message, single
-from jittok.files.scan_pieces import first_pieces
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+"""Wire types; groups, 3 and 4, are in no file of ours."""
+WIRE = {VARINT: "a varint", FIXED64: "8 bytes", BYTES: "a length and bytes", FIXED32: "4 bytes"}
+
+
+class Message:
+    """A message: bytes start .. stop - 1 of a file. `position` is its name."""
+
+    def __init__(self, file: str, location: str, data: bytes, start: int, stop: int) -> None:
+        self.file, self.position, self.data, self.start, self.stop = file, location, data, start, stop
+
+    def bad(self, at: int, found: object, expected: str) -> MalformedVocab:
+        """The error of what is at byte `at`."""
+        return MalformedVocab(self.file, f"{self.position} (byte {at})", found, expected)
+
+    def fields(self) -> Iterator[tuple[int, int, int, int]]:
+        """(number, wire type, value, stop) of each field. stop: the offset after it; for bytes, value is where they
+        begin."""
+        data, at, stop = self.data, self.start, self.stop
+        while at < stop:
+            key, start, at = data[at], at, at + 1
+            if key > 127:
+                key, at = self.varint(start)
+            wire = key & 7
+            if wire == VARINT:
+                value, at = self.varint(at)
+            elif wire == BYTES:
+                if at < stop and data[at] < 128:
+                    size, at = data[at], at + 1
+                else:
+                    size, at = self.varint(at)
+                if size > stop - at:
+                    raise self.bad(
+                        start, InWords(f"a field of {size} bytes"), f"at most the {stop - at} remaining bytes"
+                    )
+                value, at = at, at + size
+            elif wire in (FIXED32, FIXED64):
+                size = 4 if wire == FIXED32 else 8
+                if size > stop - at:
+                    raise self.bad(start, InWords(f"{stop - at} bytes"), f"the {size} bytes of a number")
+                value, at = int.from_bytes(data[at : at + size], "little"), at + size
+            else:
+                raise self.bad(start, InWords(f"wire type {wire}"), "0, 1, 2 or 5")
+            if key >> 3 == 0:
+                raise self.bad(start, InWords("field number 0"), "1 or more")
+            yield key >> 3, wire, value, at
+
+    def varint(self, at: int) -> tuple[int, int]:
+        """(number, offset after it)."""
+        value, start = 0, at
+        for shift in range(0, 70, 7):
+            if at >= self.stop:
+                raise self.bad(start, InWords("the end of the message"), "the rest of a varint")
+            byte = self.data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value & (1 << 64) - 1, at
+        raise self.bad(start, InWords("a varint of more than ten bytes"), "at most ten")
+
+    def expect(self, wire: int, wanted: int, at: int, name: str) -> None:
+        """MalformedVocab where a field has another wire type."""
+        if wire != wanted:
+            raise self.bad(at, InWords(f"{name} as {WIRE.get(wire, wire)}"), WIRE[wanted])
+
 
 MOST_PIECES = 1 << 22
 NUL = b"\0"
+_FLOAT = struct.Struct("<f")
 NOTHING: Mapping[str, str | None] = MappingProxyType({})
 TRAINER: dict[int, tuple[str, int, Any]] = {
     3: ("model_type", VARINT, 1),
@@ -46,8 +112,8 @@ def read_sentencepiece(
 
     said: "bos", "eos" -> the piece that files beside the model name for it, None for none; else the model's own
     """
-    begin, texts, types, scores = first_pieces(content)
-    proto = Message(file, "model", content, begin, len(content))
+    texts, types, scores = list[bytes](), list[int](), list[float]()
+    proto = Message(file, "model", content, 0, len(content))
     spans: dict[int, list[tuple[int, int]]] = {2: [], 3: [], 5: []}
     for number, wire, value, stop in proto.fields():
         if number == 1:
@@ -141,7 +207,7 @@ def _piece(message: Message) -> tuple[bytes, int, float]:
             text = message.data[value:stop]
         elif number == 2:
             message.expect(wire, FIXED32, stop, "score")
-            score = single(value)
+            (score,) = _FLOAT.unpack_from(message.data, stop - 4)
         elif number == 3:
             message.expect(wire, VARINT, stop, "type")
             kind = value

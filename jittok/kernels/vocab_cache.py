@@ -34,6 +34,7 @@ from jittok.kernels.jit import cache_dir, trust
 from jittok.kernels.jit.stamps import MEMO_ENDING, SETTLED, kept_stamp
 from jittok.kernels.jit.store import log, not_kept, read_kept
 from jittok.kernels.pretokenize import records
+from jittok.vocab.types import TYPES
 
 MAGIC = b"jittok compiled vocabulary 2\n"
 ALIGNMENT = 64
@@ -42,11 +43,9 @@ ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
 DIGITS = 40
 ENDING, LINK_ENDING = ".vocab", ".path"
-_ROOTS = ("encode.encoder", "decode.pieces", "kernels.models.spm", "kernels.models.bpe", "kernels.models.wpm",
-          "kernels.models.ugm", "kernels.models.rwkv", "kernels.models.plamo2", "kernels.models.fake_model",
-          "vocab.load", "encode.pipeline_encoder", "files",
+_ROOTS = ("encode.encoder", "decode.pieces", "vocab.load", "encode.pipeline_encoder", "files",
           "align.wordpiece", "align.inert_characters", "kernels.vocab_cache")  # fmt: skip
-"""Modules that together import all that makes a compiled vocabulary."""
+"""Modules that, with those of the vocabulary types, import all that makes a compiled vocabulary."""
 TABLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "common", "unicode")
 """Where the tables of characters are that it is made with."""
 
@@ -69,7 +68,8 @@ def folder() -> str | None:
 def stamp() -> str:
     """What a compiled vocabulary depends on beside the vocabulary."""
     digest = blake2b(sys.byteorder.encode(), digest_size=32)
-    digest.update(kept_stamp(*(f"jittok.{module}" for module in _ROOTS)))
+    kernels = dict.fromkeys(kind.module for kind in TYPES.values() if kind.module)
+    digest.update(kept_stamp(*(f"jittok.{module}" for module in _ROOTS), *kernels))
     tables = [os.path.join(TABLES, name) for name in sorted(os.listdir(TABLES)) if name.endswith(".npz")]
     for path in (records.FILE, *tables):
         with open(path, "rb") as file:

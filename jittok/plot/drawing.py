@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jittok.common.pipeline import Pipeline
 from jittok.errors import missing
 from jittok.plot import measure
-from jittok.vocab.types import rules_of
+from jittok.vocab.types import type_named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, 
 def scores(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     """The score of each id; for BPE, whose scores say nothing, the rank of the merge that makes the token."""
     axes = _axes(ax)
-    if rules_of(tok.type).has_merges:
+    if type_named(tok.type).has_merges:
         from jittok.vocab.describe import merge_rank
 
         vocab = tok.vocab

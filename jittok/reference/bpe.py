@@ -9,8 +9,11 @@ from jittok.common.unicode.tables import sequence_length
 from jittok.errors import EncodingFailed
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Observe, Symbols, merge_pairs
+from jittok.reference.special import by_flags
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import model_of
+
+around = by_flags
 
 
 def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:

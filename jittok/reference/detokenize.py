@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from jittok.common.pipeline.steps import BYTE_ALPHABET, ESCAPES, ID, TEXT, JoinLlama
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER, code_points, utf8
 from jittok.errors import InvalidToken
 from jittok.reference.rwkv import unescape
 from jittok.reference.vocab_tables import attributes, piece_attributes
 from jittok.vocab import Vocab
+from jittok.vocab.types import type_of
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 4, 8, 16, 32
 QUOTE = ord("'")
@@ -32,7 +34,7 @@ def detokenize(
     their text; clean: remove spaces if the vocabulary cleans; False keeps all. Source: llama.cpp,
     `llama_vocab::impl::detokenize`, with `clean`.
     """
-    if vocab.type == "none":
+    if not type_of(vocab).has_tokens:
         return b""
     ids = list(ids)
     strip = vocab.add_space_prefix
@@ -65,17 +67,20 @@ def token_to_piece(vocab: Vocab, token: int, *, lstrip: int = 0, special: bool =
 def full_piece(vocab: Vocab, token: int) -> bytes:
     """The piece, special or not; llama.cpp computes all pieces while loading."""
     text, attribute = vocab.tokens[token], piece_attributes(vocab)[token]
-    if vocab.type == "rwkv":
+    (how,) = vocab.pipeline.decode
+    assert isinstance(how, JoinLlama)
+    prints = how.prints
+    if prints == ESCAPES:
         return unescape(text)
-    if vocab.type == "test":
+    if prints == ID:
         return b"%x" % token
-    if vocab.type in ("plamo2", "plamo3"):
+    if prints == TEXT:
         match = _BYTE_TOKEN.fullmatch(text)
         return bytes([int(match[1], 16)]) if match and attribute & BYTE else text
     if attribute & (UNKNOWN | CONTROL | USER_DEFINED):
         return text
     if attribute & NORMAL:
-        if vocab.type == "bpe" and not vocab.escape_whitespaces:
+        if prints == BYTE_ALPHABET:
             return decode_bytes(text, vocab.shortest_utf8)
         return text.replace(SPACE_MARK_BYTES, b" ")
     return bytes([strtol16(text[3:5]) & 0xFF]) if attribute & BYTE else b""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jittok.reference.mapped_text import Mapped, Token
+from jittok.reference.special import never
 from jittok.vocab import Vocab
 
 CHUNK = 5
+
+
+around = never
 
 
 def tokens(vocab: Vocab, fragment: Mapped) -> Iterator[Token]:

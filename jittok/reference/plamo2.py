@@ -16,6 +16,7 @@ from jittok.common.unicode.characters import NEWLINE, SPACE_BYTE
 from jittok.common.unicode.tables import code_points, decode, is_whitespace, utf8
 from jittok.errors import EncodingFailed, MalformedVocab
 from jittok.reference.mapped_text import Mapped, Token
+from jittok.reference.special import by_flags
 from jittok.reference.vocab_tables import file_attributes, per_vocab, scores
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import step_of
@@ -54,6 +55,9 @@ class SuffixTable(NamedTuple):
     rows: list[Row]
     blocks: dict[tuple[int, int], int]
     byte_tokens: list[int]
+
+
+around = by_flags
 
 
 def tokens(vocab: Vocab, segment: Mapped) -> Iterator[Token]:

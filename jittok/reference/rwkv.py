@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from jittok.common.pipeline.models import LongestEscaped
 from jittok.errors import EncodingFailed
 from jittok.reference.mapped_text import Mapped, Token
+from jittok.reference.special import never
 from jittok.reference.vocab_tables import per_vocab
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import model_of
@@ -14,6 +15,9 @@ from jittok.vocab.as_pipeline import model_of
 ESCAPES = {ord("t"): 9, ord("n"): 10, ord("r"): 13}
 Observe = Callable[[int, int, int | None], None]
 """Called with start, stop and token of each text that is a prefix of some token."""
+
+
+around = never
 
 
 def tokens(vocab: Vocab, fragment: Mapped, observe: Observe | None = None) -> Iterator[Token]:

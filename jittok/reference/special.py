@@ -1,4 +1,4 @@
-"""Splits a text at special tokens: one token after the other, each over the whole text."""
+"""Splits a text at special tokens, one token after the other, each over the whole text; and the ids around a text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from jittok.vocab import Vocab
 
 UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
 BLANKS = b" \t\n\v\f\r"
+Around = tuple[tuple[bool, str, int], tuple[bool, str, int]]
+"""Before and after a text: whether an id is added, the name of its metadata key, the id."""
 
 
 class Fragment(NamedTuple):
@@ -57,3 +59,14 @@ def cut(vocab: Vocab, text: bytes, fragment: Fragment, token: int) -> list[Fragm
     if start < fragment.stop:
         parts.append(Fragment(None, start, fragment.stop))
     return parts
+
+
+def by_flags(vocab: Vocab) -> Around:
+    """BOS and EOS as the file's flags say, if the release of llama.cpp reads them for this model."""
+    bos, eos = vocab.adds_around and vocab.add_bos, vocab.adds_around and vocab.add_eos
+    return (bos, "bos", vocab.bos_id), (eos, "eos", vocab.eos_id)
+
+
+def never(vocab: Vocab) -> Around:
+    """Nothing, whatever the file's flags say."""
+    return (False, "bos", vocab.bos_id), (False, "eos", vocab.eos_id)

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from jittok.errors import EncodingFailed
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Observe, Symbols, merge_pairs
+from jittok.reference.special import by_flags
 from jittok.reference.vocab_tables import scores
 from jittok.vocab import Vocab
+
+around = by_flags
 
 
 def tokens(vocab: Vocab, text: Mapped) -> Iterator[Token]:
@@ -49,3 +52,9 @@ def resegment(vocab: Vocab, symbol: bytes) -> list[tuple[int | None, int]]:
 def byte_token(vocab: Vocab, byte: int) -> int | None:
     """The token `<0xHH>`, else the token of this single byte. Source: llama.cpp, `byte_to_token`."""
     return vocab.ids.get(b"<0x%02X>" % byte, vocab.ids.get(bytes([byte])) if byte else None)
+
+
+def newline_id(vocab: Vocab) -> int:
+    """The token of the byte, else the padding token."""
+    token = byte_token(vocab, ord("\n"))
+    return vocab.default_pad_id if token is None else token

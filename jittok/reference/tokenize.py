@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Iterator
+from typing import Any
 
-from jittok.common.pipeline import models
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.reference import bpe, fake_model, plamo2, rwkv, spm, ugm, wpm
 from jittok.reference.detokenize import detokenize, token_to_piece
 from jittok.reference.mapped_text import Mapped, Token, mapped
 from jittok.reference.special import partition
 from jittok.reference.steps import words
 from jittok.vocab import NO_TOKEN, Vocab
+from jittok.vocab.types import type_of
 
 __all__ = ["align", "detokenize", "newline_id", "token_to_piece", "tokenize", "tokens"]
-
-MODELS: dict[type, Callable[[Vocab, Mapped], Iterator[Token]]] = {
-    models.PairMerges: bpe.tokens,
-    models.ScoredMerges: spm.tokens,
-    models.Lattice: ugm.tokens,
-    models.LongestText: wpm.tokens,
-    models.LongestEscaped: rwkv.tokens,
-    models.Suffixes: plamo2.tokens,
-    models.Hashed: fake_model.tokens,
-}
-"""The encoder of one pre-token, by the model of the vocabulary's Pipeline."""
 
 
 def tokenize(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
@@ -46,7 +36,7 @@ def align(
 
 def tokens(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> Iterator[Token]:
     """The tokens of a text with their spans."""
-    if vocab.type == "none":
+    if not type_of(vocab).has_tokens:
         raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
     before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
     if before != NO_TOKEN:
@@ -64,12 +54,12 @@ def tokens(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_specia
 
 def session(vocab: Vocab, fragment: Mapped, after_special: bool) -> Iterator[Token]:
     """The tokens of the text between two special tokens: the steps of the vocabulary, then its model."""
-    model = MODELS[type(vocab.pipeline.model)]
+    model = reference_of(vocab)
     for word in words(vocab, fragment, after_special):
         if isinstance(word, Token):
             yield word
         else:
-            yield from model(vocab, word)
+            yield from model.tokens(vocab, word)
 
 
 def around(vocab: Vocab) -> tuple[int, int]:
@@ -77,15 +67,13 @@ def around(vocab: Vocab) -> tuple[int, int]:
 
     EncodingFailed: the vocabulary requires an id that it does not have.
     """
-    obeys = vocab.type in ("spm", "bpe", "ugm", "plamo2", "plamo3") and vocab.adds_around
-    before = vocab.type == "wpm" or (obeys and vocab.add_bos)
-    after = vocab.type == "wpm" or (obeys and vocab.add_eos)
-    name, last = ("seperator", vocab.sep_id) if vocab.type == "wpm" else ("eos", vocab.eos_id)
-    for needed, key, token in ((before, "bos", vocab.bos_id), (after, name, last)):
+    found = []
+    for needed, key, token in reference_of(vocab).around(vocab):
         if needed and token == NO_TOKEN:
             expected = f"a vocabulary with tokenizer.ggml.{key}_token_id, needed to add special tokens"
             raise EncodingFailed(0, 0, vocab, expected)
-    return vocab.bos_id if before else NO_TOKEN, last if after else NO_TOKEN
+        found.append(token if needed else NO_TOKEN)
+    return found[0], found[1]
 
 
 def newline_id(vocab: Vocab) -> int:
@@ -93,11 +81,11 @@ def newline_id(vocab: Vocab) -> int:
 
     llama.cpp finds it early while loading: no special token is searched for, and special ids are the type's defaults.
     """
-    if vocab.type == "spm":
-        token = spm.byte_token(vocab, ord("\n"))
-        return vocab.default_pad_id if token is None else token
-    if vocab.type in ("wpm", "none"):
-        return vocab.default_pad_id if vocab.type == "wpm" else NO_TOKEN
+    if not type_of(vocab).has_tokens:
+        return NO_TOKEN
+    known = getattr(reference_of(vocab), "newline_id", None)
+    if known is not None:
+        return int(known(vocab))
     early = vocab._replace(
         attributes=vocab.file_attributes,
         special_tokens=vocab.special_tokens[:0],
@@ -105,3 +93,8 @@ def newline_id(vocab: Vocab) -> int:
     )
     ids = tokenize(early, b"\n")
     return ids[0] if ids else vocab.default_pad_id
+
+
+def reference_of(vocab: Vocab) -> Any:
+    """The module of the vocabulary's type: `tokens`, `around`, and `newline_id` where the vocabulary says it."""
+    return importlib.import_module(type_of(vocab).reference)

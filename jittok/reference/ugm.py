@@ -13,6 +13,7 @@ from jittok.common.unicode.characters import SPACE_MARK_BYTES
 from jittok.common.unicode.tables import REPLACEMENT, sequence_length, utf8, well_formed
 from jittok.errors import EncodingFailed
 from jittok.reference.mapped_text import Mapped, Token
+from jittok.reference.special import by_flags
 from jittok.reference.vocab_tables import attributes, file_attributes, per_vocab, scores
 from jittok.reference.xcda import charsmap, longest_key, replacement
 from jittok.vocab import Vocab
@@ -71,6 +72,9 @@ def tables(vocab: Vocab) -> UgmTables:
 
 def _prefixes(texts: dict[bytes, int] | list[bytes]) -> frozenset[bytes]:
     return frozenset(text[:size] for text in texts for size in range(1, len(text) + 1))
+
+
+around = by_flags
 
 
 def tokens(vocab: Vocab, text: Mapped) -> Iterator[Token]:

@@ -23,6 +23,7 @@ from jittok.common.unicode.tables import (
 )
 from jittok.errors import EncodingFailed
 from jittok.reference.mapped_text import Mapped, Token
+from jittok.reference.special import Around
 from jittok.vocab import Vocab
 from jittok.vocab.as_pipeline import model_of, step_of
 
@@ -40,6 +41,16 @@ IDEOGRAPHS = (
 
 Observe = Callable[[int, int, int | None], None]
 """Called with start, stop and token of each part of a word that was looked up."""
+
+
+def around(vocab: Vocab) -> Around:
+    """CLS and SEP, whatever the file's flags say."""
+    return (True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id)
+
+
+def newline_id(vocab: Vocab) -> int:
+    """The padding token: white space is no word."""
+    return vocab.default_pad_id
 
 
 def tokens(vocab: Vocab, word: Mapped) -> Iterator[Token]:

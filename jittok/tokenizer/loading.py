@@ -135,8 +135,7 @@ def _check_types(special_tokens: Any, **texts: Any) -> None:
 
 def _take_gguf(source: Any, cache: bool, llama_cpp: str | None, pre: str | None) -> Taken:
     """Open a GGUF file; only its header is read."""
-    from jittok.vocab.file_bytes import FileBytes, HeldBytes
-    from jittok.vocab.gguf import header_of, opened
+    from jittok.vocab.gguf import FileBytes, HeldBytes, header_of, opened
     from jittok.vocab.load import from_header
 
     data, name = opened(source)
@@ -281,7 +280,7 @@ def _take_parts(path: str, options: dict[str, Any]) -> Taken:
 
     from jittok.files import read_pipeline
     from jittok.files.contents import Held, reading
-    from jittok.vocab.file_bytes import FileBytes
+    from jittok.vocab.gguf import FileBytes
 
     inside = os.path.isdir(path)
     contents, names = {}, {}

@@ -17,7 +17,7 @@ from jittok.common.pipeline.steps import Fuse, JoinBytes, Pattern, ReplaceEach, 
 from jittok.errors import IN_MEMORY, InWords, UnsupportedVocab
 from jittok.files import read_object, read_pipeline
 from jittok.files.ranks import ranked
-from jittok.files.roles import ROLES, with_ids
+from jittok.files.transformers.roles import ROLES, with_ids
 from jittok.tokenizer import Tokenizer
 
 ENCODE, DECODE = ("encode", "encode_batch"), ("decode", "decode_batch")

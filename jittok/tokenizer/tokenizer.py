@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jittok.common.locks import once
 from jittok.common.pipeline import Pipeline
@@ -22,37 +23,41 @@ from jittok.encode.python_fallback import (
     newline_of,
     short_texts,
 )
-from jittok.errors import JittokError, UnsupportedVocab, refuse_keywords
-from jittok.kernels.inputs import Documents, Errors, OneText, check_options, to_bytes
-from jittok.kernels.jit import WouldCompile, frozen, run_interruptible, without_compiling
+from jittok.errors import InvalidToken, InWords, JittokError, UnsupportedVocab, refuse_keywords
+from jittok.kernels.inputs import Documents, Errors, OneText, check_options, to_bytes, to_ids
+from jittok.kernels.jit import WouldCompile, frozen, interruptible_if_long, run_interruptible, without_compiling
 from jittok.kernels.pretoken_cache.default_size import bounded, default_cache_bytes
 from jittok.kernels.vocab_cache import CachedArrays, save_arrays
-from jittok.tokenizer.decoding import Decoding
+from jittok.tokenizer.facts import KERNELS, SPECIAL_IDS, Fact, or_none
 from jittok.tokenizer.pickling import own_of, read_only
+from jittok.tokenizer.python_fallback import decode_in_python, piece_in_python
 from jittok.vocab import Vocab, bundled_names
-from jittok.vocab.facts import SPECIAL_IDS, or_none
-from jittok.vocab.types import rules_of
+from jittok.vocab.types import type_named
 
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
     from jittok.align.files import FileAligner
     from jittok.common.rows import TokenArray
+    from jittok.decode.pieces import PieceTable
+    from jittok.decode.reference_decoder import ReferenceDecoder
+    from jittok.decode.rows import DecodeFrame, Decoder
+    from jittok.decode.stream import StreamDecoder
     from jittok.encode.encoder import Encoder
     from jittok.encode.options import EncodeOptions
     from jittok.kernels.inputs import Texts
     from jittok.kernels.memory.encode_builtin import Builtin
     from jittok.trace import Trace
 
-OWN_CHECKS = frozenset({"plamo2", "plamo3", "test"})
-"""Types whose tables are looked at while they are compiled, and may be refused."""
 A_TEXT = b"a text"
 LONG_TEXT = 1 << 20
 """Bytes of a text that may be worth asking whether it is shared by threads."""
+IDS_PER_SLICE = 1 << 18
+"""Ids that are decoded at once."""
 SHOWN_SPECIAL = 300
 """Special tokens that a tokenizer shows of itself in a notebook."""
 
 
-class Tokenizer(Decoding):
+class Tokenizer:
     """A tokenizer that encodes and decodes exactly as llama.cpp does (for a GGUF vocabulary) or as the model's own
     library (for any other file). Immutable, thread-safe and picklable.
 
@@ -61,18 +66,10 @@ class Tokenizer(Decoding):
     """
 
     def __init__(
-        self,
-        vocab: Vocab | Pipeline,
-        *,
-        cache: bool = True,
-        cache_bytes: int | None = None,
-        llama_cpp: str | None = None,
-        pre: str | None = None,
-        again: ReloadRecipe | None = None,
-        key: str | None = None,
-        kept: CachedArrays | None = None,
-        file_options: dict[str, Any] | None = None,
-    ) -> None:
+        self, vocab: Vocab | Pipeline, *, cache: bool = True, cache_bytes: int | None = None,
+        llama_cpp: str | None = None, pre: str | None = None, again: ReloadRecipe | None = None,
+        key: str | None = None, kept: CachedArrays | None = None, file_options: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         if isinstance(vocab, Pipeline) and vocab.format == "gguf":
             raise TypeError("Tokenizer: found the steps of a GGUF, expected a Vocab: write jittok.load(path)")
         if not isinstance(vocab, Vocab | Pipeline):
@@ -94,7 +91,7 @@ class Tokenizer(Decoding):
         self._rules: dict[tuple[bool, bool, str], tuple[Encoder, EncodeOptions]] = {}  # by the options of calls
         self._builtins: dict[tuple[bool, bool, str], Builtin | None] = {}  # the same, for one short text
         self._plain: Builtin | None = None  # that of the defaults
-        self._may_wait = rules_of(self.type).has_tokens  # whether kernels may have to be compiled
+        self._may_wait = type_named(self.type).has_tokens  # whether kernels may have to be compiled
         self._text_may_wait = isinstance(vocab, Vocab)  # and those of decoding
         self._read_alone = False  # tables are made when there is text enough for their kernels
         if kept is None:
@@ -103,7 +100,7 @@ class Tokenizer(Decoding):
     def _compile_if_at_hand(self) -> None:
         """Make the encoder now, as it may fail. Where kernels would have to be compiled for its tables it is made when
         there is text enough for them."""
-        if not (self._may_wait and is_cheap(0)) or self.type in OWN_CHECKS:
+        if not (self._may_wait and is_cheap(0)) or type_named(self.type).checks_tables:
             self._encoder  # noqa: B018  made when it is asked for
             return
         try:
@@ -141,7 +138,7 @@ class Tokenizer(Decoding):
             return make_encoder(self.vocab, self._cache_bytes, self._kept)  # type: ignore[return-value]
         from jittok.encode.encoder import Encoder
 
-        if not rules_of(self.vocab.type).has_tokens:
+        if not type_named(self.vocab.type).has_tokens:
             return None
         compiled = self._kept.part("arrays", "plain", "parsed") if self._kept else None
         options = {"cache_bytes": self._cache_bytes, **(compiled or {})}
@@ -150,15 +147,9 @@ class Tokenizer(Decoding):
     # ---- text to ids
 
     def encode(
-        self,
-        text: OneText,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        **others: NoReturn,
-    ) -> Ids:
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
+        threads: int | None = None, **others: NoReturn,
+    ) -> Ids:  # fmt: skip
         """int32[n]: the ids of one text, str or bytes (which need not be UTF-8), a NumPy array (see `Ids`).
 
         `errors="replace"`: a lone surrogate of a str, and bytes that no tokenizer can take, are encoded as U+FFFD (or
@@ -202,16 +193,9 @@ class Tokenizer(Decoding):
         return encode_one(encoder, raw, rule, threads).view(Ids)
 
     def encode_batch(
-        self,
-        texts: Texts,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        progress: bool = False,
-        **others: NoReturn,
-    ) -> TokenArray:
+        self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
+        threads: int | None = None, progress: bool = False, **others: NoReturn,
+    ) -> TokenArray:  # fmt: skip
         """One row a text, the same ids as `encode`. Raises EncodingFailed as that does, with the number of the text.
 
         `texts`: a sequence or iterator of str or bytes, a NumPy array, a pandas or polars Series, a pyarrow string or
@@ -232,16 +216,9 @@ class Tokenizer(Decoding):
         return rows.described_by(self.describe).surrounded_by(*rule.around)
 
     def encode_stream(
-        self,
-        texts: Texts,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        progress: bool = False,
-        **others: NoReturn,
-    ) -> Iterator[TokenArray]:
+        self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
+        threads: int | None = None, progress: bool = False, **others: NoReturn,
+    ) -> Iterator[TokenArray]:  # fmt: skip
         """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
         if others:
             refuse_keywords(self.encode_stream, others)
@@ -261,14 +238,9 @@ class Tokenizer(Decoding):
             yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends])).surrounded_by(*rule.around)
 
     def encode_parts(
-        self,
-        text: OneText,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: Errors = "strict",
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
         **others: NoReturn,
-    ) -> Iterator[Ids]:
+    ) -> Iterator[Ids]:  # fmt: skip
         """The ids of one long text, some at a time and in order: the first come before all are known."""
         if others:
             refuse_keywords(self.encode_parts, others)
@@ -276,6 +248,23 @@ class Tokenizer(Decoding):
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         return (ids.view(Ids) for ids in parts_of_one(encoder, to_bytes(text, rule.replace), rule))
+
+    def encode_pair(
+        self, first: OneText, second: OneText, *, add_special: bool = True, parse_special: bool = False,
+        errors: Errors = "strict", **others: NoReturn,
+    ) -> NDArray[np.int32]:  # fmt: skip
+        """int32[n]: the ids of two texts as the file's template for pairs orders them; `add_special`: with its tokens.
+
+        A GGUF vocabulary has no such template: UnsupportedVocab with `add_special`.
+        """
+        if others:
+            refuse_keywords(self.encode_pair, others)
+        ids = [self.encode(text, parse_special=parse_special, errors=errors) for text in (first, second)]
+        if not add_special and not isinstance(self.vocab, Pipeline):
+            return np.concatenate(ids)
+        pair = self._pipeline("a template for pairs").pair
+        parts = [ids[-1 - item] if item < 0 else [item] for item in pair if add_special or item < 0]
+        return np.concatenate([np.asarray(part, np.int32) for part in parts])
 
     def count(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
@@ -294,16 +283,9 @@ class Tokenizer(Decoding):
         return count_one(encoder, to_bytes(text, rule.replace), rule, threads)
 
     def count_batch(
-        self,
-        texts: Texts,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        progress: bool = False,
-        **others: NoReturn,
-    ) -> NDArray[np.int64]:
+        self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
+        threads: int | None = None, progress: bool = False, **others: NoReturn,
+    ) -> NDArray[np.int64]:  # fmt: skip
         """int64[n]: the lengths of the rows of `encode_batch`."""
         if others:
             refuse_keywords(self.count_batch, others)
@@ -320,16 +302,16 @@ class Tokenizer(Decoding):
         return np.concatenate([np.zeros(0, np.int64), *(np.diff(ends, prepend=0) for _, ends in parts)])
 
     def _few(
-        self, encoder: Encoder, texts: Texts, rule: EncodeOptions, threads: Any, bar: bool, *asked: Any
-    ) -> TokenArray | None:
+        self, encoder: Encoder, texts: Texts, rule: EncodeOptions, threads: Any, bar: bool, *asked: Any,
+    ) -> TokenArray | None:  # fmt: skip
         from jittok.encode.small_batch import encode_small_batch
 
         plain = not bar and (threads is None or (type(threads) is int and threads > 0))
         return encode_small_batch(encoder, self._builtins, texts, rule, asked) if plain else None
 
     def _meanwhile(
-        self, texts: list[bytes], add_special: bool, parse_special: bool, replace: bool
-    ) -> list[NDArray[np.int32]] | None:
+        self, texts: list[bytes], add_special: bool, parse_special: bool, replace: bool,
+    ) -> list[NDArray[np.int32]] | None:  # fmt: skip
         """The ids of short texts by plain Python while kernels would have to be compiled; None where kernels are to
         encode them, from now on."""
         rows = None
@@ -367,37 +349,189 @@ class Tokenizer(Decoding):
         rule = encoder.rule(add_special, parse_special, replace_errors)
         return self._rules.setdefault((bool(add_special), bool(parse_special), errors), (encoder, rule))
 
-    def trace(
-        self,
-        text: OneText,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: Errors = "strict",
-        **others: NoReturn,
-    ) -> Trace:
-        """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
-        if others:
-            refuse_keywords(self.trace, others)
-        from jittok.trace import trace_file, trace_text
+    # ---- ids to text
 
-        encoder, rule = self._rule(add_special, parse_special, errors)
-        raw = to_bytes(text, rule.replace)
-        ids = encoder.one(raw, rule).tolist()
-        asked = {"add_special": add_special, "parse_special": parse_special}
+    def decode(
+        self, ids: ArrayLike | Iterable[int], *, errors: str = "replace", remove_special: bool = False,
+        unparse_special: bool = False, skip_special: bool | None = None, clean: bool = True, **others: NoReturn,
+    ) -> str:  # fmt: skip
+        """The text of ids; `errors` as for bytes.decode, the rest as for `decode_bytes`."""
+        if others:
+            refuse_keywords(self.decode, others)
         if isinstance(self.vocab, Pipeline):
-            return trace_file(self.vocab, raw, ids, **asked)
-        return trace_text(self.vocab, raw, ids, replace=rule.replace, **asked)
+            ids = to_ids(ids, self.vocab_size)
+            if self._general.cuts(ids).size:
+                from jittok.common.rows import TokenArray
+
+                rows = TokenArray(ids, np.array([0, ids.size]))
+                how: dict[str, Any] = {
+                    "remove_special": remove_special,
+                    "unparse_special": unparse_special,
+                    "clean": clean,
+                }
+                return self.decode_batch(rows, errors=errors, skip_special=skip_special, **how)[0]
+        prints = self._prints_special(unparse_special, skip_special)
+        many = (ids.size if isinstance(ids, np.ndarray) else isinstance(ids, Sized) and len(ids)) > IDS_PER_SLICE
+        if many and type_named(self.type).has_tokens:
+            from jittok.decode.slices import text_of_row
+
+            ids = to_ids(ids, self.vocab_size)
+            text = text_of_row(ids, errors, *self._decoding(remove_special, prints, clean), IDS_PER_SLICE)
+            if text is not None:
+                return text
+        return self._decoded(ids, remove_special, prints, clean).decode("utf-8", errors)
+
+    def decode_bytes(
+        self, ids: ArrayLike | Iterable[int], *, remove_special: bool = False, unparse_special: bool = False,
+        skip_special: bool | None = None, clean: bool = True, **others: NoReturn,
+    ) -> bytes:  # fmt: skip
+        """The bytes of ids, as llama.cpp's detokenize or the file's own decoder. Raises InvalidToken.
+
+        `remove_special` drops what `add_special` has put around, `skip_special` the text of special tokens everywhere.
+        Left out, it is as in the file's library: special tokens of a GGUF vocabulary print nothing unless
+        `unparse_special` is set, those of other files print their text.
+
+        `clean=False` keeps every space that the tokens have. By default a vocabulary that cleans (GPT-2's family and
+        BERT's) loses spaces before ? ! . , and around apostrophes, as in llama.cpp: of ids that are cut and decoded
+        part by part, too.
+        """
+        if others:
+            refuse_keywords(self.decode_bytes, others)
+        return bytes(self._decoded(ids, remove_special, self._prints_special(unparse_special, skip_special), clean))
+
+    def decode_batch(
+        self, rows: TokenArray | Iterable[ArrayLike], *, errors: str = "replace", remove_special: bool = False,
+        unparse_special: bool = False, skip_special: bool | None = None, clean: bool = True, **others: NoReturn,
+    ) -> list[str]:  # fmt: skip
+        """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
+        if others:
+            refuse_keywords(self.decode_batch, others)
+        from jittok.common.rows import TokenArray
+        from jittok.decode.slices import several, texts_of_rows
+
+        if not type_named(self.type).has_tokens:
+            return [""] * sum(1 for _ in rows)
+        if not isinstance(rows, TokenArray):
+            parts = [to_ids(row, self.vocab_size) for row in several(rows)]
+            ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+            rows = TokenArray(ids, np.cumsum([0, *(part.size for part in parts)]))
+        prints = self._prints_special(unparse_special, skip_special)
+        cut = self._general.cut_rows(rows) if isinstance(self.vocab, Pipeline) else None
+        if cut is not None:
+            parts_of_rows, begins = cut
+            decoding = self._decoding(remove_special, prints, clean)
+            texts_of_parts = texts_of_rows(parts_of_rows, errors, *decoding, IDS_PER_SLICE)
+            return ["".join(texts_of_parts[first:last]) for first, last in pairwise(begins.tolist())]
+        if self._text_may_wait:
+            texts = decode_in_python(
+                self.gguf("pieces"), rows, rows.ids.size + len(rows), remove_special, prints, clean
+            )
+            if texts is not None:
+                return [part.decode("utf-8", errors) for part in texts]
+            self._text_may_wait = False
+        decoding = self._decoding(remove_special, prints, clean)
+        try:
+            return texts_of_rows(rows, errors, *decoding, IDS_PER_SLICE)
+        except UnicodeDecodeError:  # an id outside the vocabulary comes first, wherever it is
+            return texts_of_rows(rows, errors, *decoding, rows.ids.size + 1)
+
+    def stream_decoder(
+        self, *, errors: str = "replace", remove_special: bool = False, unparse_special: bool = False,
+        clean: bool = True, **others: NoReturn,
+    ) -> StreamDecoder:  # fmt: skip
+        """Text from ids one at a time; what `push` and `flush` give, joined, is what `decode` gives."""
+        if others:
+            refuse_keywords(self.stream_decoder, others)
+        from jittok.decode.rows import frame_of
+        from jittok.decode.stream import StreamDecoder
+
+        if isinstance(self.vocab, Pipeline):
+            general = self._general if clean else self._general_as_written
+            return general.stream(errors, remove_special, self._prints_special(unparse_special, None))
+        frame = frame_of(self.vocab, remove_special, unparse_special, clean)
+        return StreamDecoder(lambda token: self.token_to_piece(token, special=unparse_special), frame, errors)
+
+    def token_to_piece(self, id: int, *, lstrip: int = 0, special: bool = False) -> bytes:  # noqa: A002  llama.cpp's
+        """What one id prints, without up to `lstrip` spaces before. Special tokens print nothing unless `special`."""
+        token = self._checked(id)
+        if isinstance(self.vocab, Pipeline):
+            return b"" if not special and token in self.special_ids else self._general.piece(token, lstrip)
+        if self._text_may_wait:
+            plain = piece_in_python(self.gguf("pieces"), token, lstrip, bool(special))
+            if plain is not None:
+                return plain
+            self._text_may_wait = False
+        pieces = self._pieces
+        if not special and pieces.hides(token):
+            return b""
+        piece = pieces.blob[pieces.offsets[token] : pieces.offsets[token + 1]].tobytes()
+        while lstrip > 0 and piece[:1] == b" ":
+            piece, lstrip = piece[1:], lstrip - 1
+        return piece
+
+    def _decoded(
+        self, ids: ArrayLike | Iterable[int], remove_special: bool, prints: bool, clean: bool,
+    ) -> bytes | bytearray:  # fmt: skip
+        if not type_named(self.type).has_tokens:
+            return b""
+        known = to_ids(ids, self.vocab_size)
+        if self._text_may_wait:
+            texts = decode_in_python(self.gguf("pieces"), [known], known.size, remove_special, prints, clean)
+            if texts is not None:
+                return texts[0]
+            self._text_may_wait = False
+        decoder, frame = self._decoding(remove_special, prints, clean)
+        return interruptible_if_long(known.nbytes)(decoder.one, known, frame)  # type: ignore[no-any-return]
+
+    def _decoding(self, remove_special: bool, prints: bool, clean: bool) -> tuple[Decoder, DecodeFrame]:
+        """What decodes, and how. `prints`: special tokens print their text."""
+        if isinstance(self.vocab, Pipeline):
+            general = self._general if clean else self._general_as_written
+            return general, general.frame(remove_special, prints)  # type: ignore[return-value]
+        return self._decoder, self._decoder.frame(remove_special, prints, clean)
+
+    def _prints_special(self, unparse_special: bool, skip_special: bool | None) -> bool:
+        if skip_special is not None:
+            return not skip_special
+        return unparse_special or (isinstance(self.vocab, Pipeline) and self.vocab.format != "tekken")
+
+    @once
+    def _decoder(self) -> Decoder:
+        from jittok.decode.rows import Decoder
+
+        return Decoder(self.gguf("pieces"), self._pieces)
+
+    @once
+    def _pieces(self) -> PieceTable:
+        from jittok.decode.pieces import kept_pieces
+
+        return kept_pieces(self.gguf("pieces"), self._key)
+
+    @once
+    def _general(self) -> ReferenceDecoder:
+        from jittok.decode.reference_decoder import ReferenceDecoder
+
+        return ReferenceDecoder(self._pipeline("the decoder of a file"))
+
+    @once
+    def _general_as_written(self) -> ReferenceDecoder:
+        """The same, but spaces stay that the decoder's clean-up removes."""
+        from jittok.decode.reference_decoder import ReferenceDecoder, as_written
+
+        cleaning = self._general.vocab
+        plain = as_written(cleaning)
+        return self._general if plain is cleaning else ReferenceDecoder(plain)
+
+    def _wait_for_kernels(self) -> None:
+        """From now on the kernels are compiled, however little there is to do (see `encode.python_fallback`)."""
+        self._may_wait = self._text_may_wait = False
+
+    # ---- spans and steps
 
     def align(
-        self,
-        text: OneText,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: Errors = "strict",
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
         **others: NoReturn,
-    ) -> Alignment:
+    ) -> Alignment:  # fmt: skip
         """The ids of one text, and the span of bytes and of characters of each id. Raises as `encode`."""
         if others:
             refuse_keywords(self.align, others)
@@ -414,17 +548,10 @@ class Tokenizer(Decoding):
         return found.described_by(self.describe)
 
     def align_batch(
-        self,
-        texts: Texts,
-        *,
-        add_special: bool = False,
-        parse_special: bool = False,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        progress: bool = False,
-        unit: Literal["bytes", "characters"] = "bytes",
+        self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
+        threads: int | None = None, progress: bool = False, unit: Literal["bytes", "characters"] = "bytes",
         **others: NoReturn,
-    ) -> AlignmentBatch:
+    ) -> AlignmentBatch:  # fmt: skip
         """The ids of many texts (as for `encode_batch`) and their spans, counted in "bytes" or in "characters"."""
         if others:
             refuse_keywords(self.align_batch, others)
@@ -453,7 +580,106 @@ class Tokenizer(Decoding):
 
         return Aligner(self.gguf("align"), self._key)
 
-    # ---- itself
+    def trace(
+        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
+        **others: NoReturn,
+    ) -> Trace:  # fmt: skip
+        """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
+        if others:
+            refuse_keywords(self.trace, others)
+        from jittok.trace import trace_file, trace_text
+
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        raw = to_bytes(text, rule.replace)
+        ids = encoder.one(raw, rule).tolist()
+        asked = {"add_special": add_special, "parse_special": parse_special}
+        if isinstance(self.vocab, Pipeline):
+            return trace_file(self.vocab, raw, ids, **asked)
+        return trace_text(self.vocab, raw, ids, replace=rule.replace, **asked)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The steps from text to ids and back, as data: llama.cpp's for a GGUF, else those of the file."""
+        return self.vocab if isinstance(self.vocab, Pipeline) else self.vocab.pipeline
+
+    @property
+    def runs(self) -> str:
+        """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""
+        from jittok.encode.reference_encoder import ReferenceEncoder, steps_of
+
+        if isinstance(self._encoder, ReferenceEncoder):
+            return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"
+        return KERNELS
+
+    def _pipeline(self, wanted: str) -> Pipeline:
+        if not isinstance(self.vocab, Pipeline):
+            raise UnsupportedVocab(self.vocab.source, "file", InWords("a GGUF vocabulary"), wanted)
+        return self.vocab
+
+    def gguf(self, what: str) -> Vocab:
+        """The Vocab, for features that only exist for GGUF."""
+        if isinstance(self.vocab, Pipeline):
+            expected = f"a GGUF vocabulary: {what} of other files is not built yet"
+            raise UnsupportedVocab(self.vocab.source, what, self.vocab.format, expected)
+        return self.vocab
+
+    # ---- facts: special ids are None where the vocabulary has none
+
+    bos_id = Fact("The token that begins a text.", or_none)
+    eos_id = Fact("The token that ends a text.", or_none)
+    eot_id = Fact("The token that ends a turn.", or_none)
+    eom_id = Fact("The token that ends a message.", or_none)
+    unk_id = Fact("The token that stands for what the vocabulary cannot spell.", or_none)
+    sep_id = Fact("The token that separates texts.", or_none)
+    pad_id = Fact("The token that pads rows.", or_none)
+    mask_id = Fact("The token that masks a word.", or_none)
+    fim_prefix_id = Fact("The token that precedes the text before a gap.", or_none)
+    fim_suffix_id = Fact("The token that precedes the text after a gap.", or_none)
+    fim_middle_id = Fact("The token that precedes the text of a gap.", or_none)
+    fim_pad_id = Fact("The token that pads a gap.", or_none)
+    fim_rep_id = Fact("The token that precedes a repository.", or_none)
+    fim_sep_id = Fact("The token that separates files.", or_none)
+    type = Fact[str]("One of spm, bpe, wpm, ugm, rwkv, plamo2, plamo3, none; of other files also words, word, char.")
+    pre = Fact["str | None"]("tokenizer.ggml.pre of the file, or None.")
+    name = Fact[str]("general.name of the file.")
+    fingerprint = Fact[str]("32 hex digits of everything that can change an id or a piece.")
+    add_bos = Fact("Whether `add_special` adds BOS before a text (WordPiece always adds it).", bool)
+    add_eos = Fact("Whether `add_special` adds EOS after a text.", bool)
+    add_sep = Fact("The file's add_sep_token. Encoding ignores it: WordPiece always ends with SEP.", bool)
+    add_space_prefix = Fact("Whether a space is added before texts (SPM, UGM); decoding removes it.", bool)
+    eog_ids = Fact[frozenset[int]]("Ids that end a generation.", frozenset)
+    scores = Fact[NDArray[np.float32]]("float32[n]: the scores of all tokens.")
+    attributes = Fact[NDArray[np.int32]]("int32[n]: llama.cpp's attribute bits of all tokens.")
+    token_bytes = Fact[NDArray[np.uint8]]("uint8[bytes]: the concatenated texts of all tokens.")
+    token_offsets = Fact[NDArray[np.int64]]("int64[n + 1]: the offsets of the texts in `token_bytes`.")
+
+    @property
+    def llama_cpp(self) -> str | None:
+        """The release of llama.cpp whose answers these are: "b11739" for example; None for files of other libraries."""
+        return self.vocab.llama_cpp if isinstance(self.vocab, Vocab) else None
+
+    @property
+    def asked_llama_cpp(self) -> str | None:
+        """The release that was passed to the call; None if none was, so the newest is used."""
+        return self._asked["llama_cpp"]  # type: ignore[no-any-return]
+
+    @property
+    def asked_pre(self) -> str | None:
+        """The `pre` that was passed instead of the file's, or None."""
+        return self._asked["pre"]  # type: ignore[no-any-return]
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens."""
+        return len(self.vocab)
+
+    def __len__(self) -> int:
+        return len(self.vocab)
+
+    @once
+    def special_ids(self) -> frozenset[int]:
+        """Ids of control, unknown and user-defined tokens: all that can be found in a text as special tokens."""
+        return frozenset(self.vocab.special_tokens.tolist())
 
     @once
     def nl_id(self) -> int | None:
@@ -465,15 +691,25 @@ class Tokenizer(Decoding):
             return or_none(newline_meanwhile(self.vocab))
         return or_none(newline_of(self.vocab, self._encoder))
 
-    if not TYPE_CHECKING:  # a checker tells that it is not callable
+    def id_to_token(self, id: int) -> bytes:  # noqa: A002
+        """The text of one id as the vocabulary has it. Raises InvalidToken."""
+        token = self._checked(id)
+        return self.token_bytes[self.token_offsets[token] : self.token_offsets[token + 1]].tobytes()
 
-        def __call__(self, *_: object, **__: object) -> NoReturn:
-            """Raise a TypeError with a hint: tokenizers of transformers are called, those of jittok are not."""
-            raise TypeError("a jittok.Tokenizer is not callable: write tok.encode(text) or tok.encode_batch(texts)")
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """The id of a token's text, None if there is none."""
+        if isinstance(token, str):
+            token = token.encode("utf-8", "surrogatepass")
+        if not isinstance(token, bytes | bytearray | memoryview):  # bytes(5) are five zeros
+            raise TypeError(f"token: found {type(token).__name__}, expected str or bytes")
+        return self.vocab.ids.get(bytes(token))
 
-    def __repr__(self) -> str:
-        pre = f", pre={self.pre!r}" if self.pre else ""
-        return f"<jittok.Tokenizer {self.name or self.vocab.source!r}: {self.type}{pre}, {self.vocab_size} tokens>"
+    def _checked(self, token: int) -> int:
+        if isinstance(token, bool) or not isinstance(token, int | np.integer):
+            raise TypeError(f"id: found {type(token).__name__}, expected int")
+        if not 0 <= token < self.vocab_size:
+            raise InvalidToken(int(token), self.vocab_size)
+        return int(token)
 
     @property
     def arrays(self) -> Any:
@@ -488,6 +724,12 @@ class Tokenizer(Decoding):
             return [described(self.vocab, token, self._general.piece(self._checked(token))) for token in ids]
         return [describe(self.vocab, token, self.token_to_piece(token, special=True)) for token in ids]
 
+    # ---- as a Python object
+
+    def __repr__(self) -> str:
+        pre = f", pre={self.pre!r}" if self.pre else ""
+        return f"<jittok.Tokenizer {self.name or self.vocab.source!r}: {self.type}{pre}, {self.vocab_size} tokens>"
+
     def _repr_html_(self) -> str:
         from jittok.common.display import html
 
@@ -498,6 +740,12 @@ class Tokenizer(Decoding):
         facts = [(name, value) for name, value in [*rows, *ids.items(), *flags] if value is not None]
         shown = self.describe(sorted(self.special_ids)[:SHOWN_SPECIAL])
         return html.facts(self.name or self.vocab.source, facts, shown)
+
+    if not TYPE_CHECKING:  # a checker tells that it is not callable
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Raise a TypeError with a hint: tokenizers of transformers are called, those of jittok are not."""
+            raise TypeError("a jittok.Tokenizer is not callable: write tok.encode(text) or tok.encode_batch(texts)")
 
     def __eq__(self, other: object) -> bool:
         return self.fingerprint == other.fingerprint if isinstance(other, Tokenizer) else NotImplemented

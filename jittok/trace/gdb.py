@@ -6,11 +6,13 @@ the file. Each breakpoint prints its values next to the expected ones and contin
 
 from __future__ import annotations
 
+import importlib
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jittok.vocab import Vocab
+from jittok.vocab.types import type_of
 
 Record = dict[str, Any]
 Stages = Mapping[str, Sequence[Record]]
@@ -128,12 +130,11 @@ def stops(vocab: Vocab, stages: Stages) -> Iterator[Breakpoint]:
         ("special_id", "match"),
         found,
     )
-    by_type = {"bpe": _bpe, "spm": _spm, "wpm": _wpm, "ugm": _ugm, "rwkv": _rwkv, "plamo2": _plamo2, "plamo3": _plamo2}
-    if vocab.type in by_type:
-        yield from by_type[vocab.type](stages)
+    if module := type_of(vocab).stages:
+        yield from importlib.import_module(module).breakpoints(stages)
 
 
-def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> Iterator[Breakpoint]:
+def queue_breakpoints(stages: Stages, session: str, offer: str, left: str, value: str) -> Iterator[Breakpoint]:
     """The breakpoints of a queue. `left`: the name of the left symbol in the loop; `value`: "rank" or "score"."""
     key = "word" if value == "rank" else "fragment"
     later: dict[Any, list[Record]] = {}
@@ -156,106 +157,6 @@ def _queue(stages: Stages, session: str, offer: str, left: str, value: str) -> I
         f"auto & {left} = symbols[bigram.left]",
         values,
         [(row["left"], row["right"], row[value]) for row in stages["merges"]],
-    )
-
-
-def _bpe(stages: Stages) -> Iterator[Breakpoint]:
-    session = "llm_tokenizer_bpe_session"
-    yield Breakpoint(
-        "words",
-        "a word of the pre-tokenizer begins",
-        f"{session}::tokenize",
-        "int index = 0",
-        ("word._M_string_length",),
-        [(len(row["text"].encode()),) for row in stages["words"] if row["regex"] is not None],
-    )
-    yield from _queue(stages, session, "add_new_bigram", "left_symbol", "rank")
-
-
-def _spm(stages: Stages) -> Iterator[Breakpoint]:
-    session = "llm_tokenizer_spm_session"
-    yield from _queue(stages, session, "try_add_bigram", "left_sym", "score")
-    yield Breakpoint(
-        "resegment",
-        "a symbol becomes a token, or bytes",
-        f"{session}::resegment",
-        "auto token = vocab.text_to_token",
-        ("symbol.n",),
-        [(row["length"],) for row in stages["resegment"]],
-    )
-
-
-def _wpm(stages: Stages) -> Iterator[Breakpoint]:
-    yield Breakpoint(
-        "matches",
-        "the longest token at a place of a word with U+2581 in front",
-        "llm_tokenizer_wpm_session::tokenize",
-        "output.push_back(id)",
-        ("i", "j", "id"),
-        [(row["start"], row["stop"], row["token_id"]) for row in stages["matches"] if row["token_id"] is not None],
-    )
-
-
-def _ugm(stages: Stages) -> Iterator[Breakpoint]:
-    session = "llm_tokenizer_ugm_session"
-    yield Breakpoint(
-        "charsmap",
-        "a byte of a walk through the character map: is the node a child?",
-        f"{session}::normalize_prefix",
-        "xcda_view.get_lcheck(node_index) != c",
-        ("c", "node_index"),
-        [(row["byte"], row["node"]) for row in stages["charsmap"]],
-    )
-    rivals: list[tuple[Any, ...]] = []
-    for number in dict.fromkeys(row["fragment"] for row in stages["lattice"]):
-        rivals += sorted(
-            (rival["input_offset"], row["position"], rival["token_id"], rival["score_sum"])
-            for row in stages["lattice"]
-            if row["fragment"] == number
-            for rival in row["challengers"]
-            if not rival["unknown"]
-        )
-    yield Breakpoint(
-        "lattice",
-        "a token challenges the best way to its end",
-        f"{session}::tokenize",
-        "struct best_tokenization & current_champ = tokenization_results[prefix_offset]",
-        ("input_offset", "prefix_offset", "token_id", "challenger_score"),
-        rivals,
-    )
-    path: list[tuple[Any, ...]] = []
-    for number in dict.fromkeys(row["fragment"] for row in stages["lattice"]):
-        way = [row for row in stages["lattice"] if row["fragment"] == number and row["on_path"] and row["position"]]
-        path += [(row["token_id"], row["input_offset"]) for row in reversed(way)]
-    yield Breakpoint(
-        "backtrack",
-        "the best path, from its end",
-        f"{session}::tokenize",
-        "if (!(is_prev_unknown && is_unknown))",
-        ("tokenization.token_id", "tokenization.input_offset"),
-        path,
-    )
-
-
-def _rwkv(stages: Stages) -> Iterator[Breakpoint]:
-    yield Breakpoint(
-        "matches",
-        "the longest token at a place, and where it ends",
-        "llm_tokenizer_rwkv_session::tokenize",
-        "output.push_back(token_id)",
-        ("token_id", "token_length"),
-        [(row["token_id"], row["stop"]) for row in stages["matches"] if row["stop"] is not None],
-    )
-
-
-def _plamo2(stages: Stages) -> Iterator[Breakpoint]:
-    yield Breakpoint(
-        "path",
-        "a piece is compared with the cheapest way to the end",
-        "llm_tokenizer_plamo2::encode",
-        "if (s < scores[i])",
-        ("i", "piece_length", "s"),
-        [(row["position"], rival["length"], rival["cost"]) for row in stages["path"] for rival in row["challengers"]],
     )
 
 

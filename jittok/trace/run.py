@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.kernels.models.vocab_types import kind_of
 from jittok.kernels.pretokenize.definition import pre_type
 from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words
 from jittok.reference.detokenize import full_piece
@@ -17,22 +17,12 @@ from jittok.reference.tokenize import around
 from jittok.reference.tokenize import session as plain_session
 from jittok.trace.fragments import record_partition
 from jittok.trace.recorder import Recorder
-from jittok.trace.sessions import bpe, plamo2, rwkv, spm, ugm, wpm
 from jittok.trace.stage import STAGES, Record, Stage
 from jittok.trace.trace import Trace
 from jittok.vocab import NO_TOKEN, Vocab
 from jittok.vocab.describe import describe
-from jittok.vocab.types import rules_of
+from jittok.vocab.types import type_of
 
-SESSIONS: dict[str, Callable[[Recorder, Mapped], list[Token]]] = {
-    "bpe": bpe.session,
-    "plamo2": plamo2.session,
-    "plamo3": plamo2.session,
-    "rwkv": rwkv.session,
-    "ugm": ugm.session,
-    "wpm": wpm.session,
-}
-"""Sessions by vocabulary type."""
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
 """The replacement of a code point above U+10FFFF by llama.cpp's decoder."""
 REPLACEMENT = "\ufffd".encode()
@@ -55,7 +45,7 @@ def trace_text(
     a token as the unknown one. Raises EncodingFailed and UnsupportedVocab as encoding does, and AssertionError if the
     ids of the reference differ: then one of the two has a bug.
     """
-    if not kind_of(vocab).module:
+    if not type_of(vocab).has_tokens:
         raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a vocabulary that can tokenize")
     recorder = Recorder(vocab, replace)
     before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
@@ -75,7 +65,7 @@ def trace_text(
     recorder.stages["fragments"] = buffers
     recorder.stages["tokens"] = [_token_record(vocab, k, token) for k, token in enumerate(tokens)]
     stages = {name: Stage(name, recorder.stages.get(name, [])) for name in STAGES}
-    regexes = tuple(pre_type(vocab.pre_type).regexes) if rules_of(vocab.type).has_merges else ()
+    regexes = tuple(pre_type(vocab.pre_type).regexes) if type_of(vocab).has_merges else ()
     return Trace(vocab, text, add_special=add_special, parse_special=parse_special, regexes=regexes, stages=stages)
 
 
@@ -98,12 +88,10 @@ def _session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[
 
 
 def _session_once(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
-    vocab = recorder.vocab
-    if vocab.type == "spm":
-        return spm.session(recorder, fragment, after_special)
-    if vocab.type in SESSIONS:
-        return SESSIONS[vocab.type](recorder, fragment)
-    return list(plain_session(vocab, fragment, after_special))  # the type for llama.cpp's tests has no stages
+    stages = type_of(recorder.vocab).stages
+    if not stages:
+        return list(plain_session(recorder.vocab, fragment, after_special))
+    return list(importlib.import_module(stages).session(recorder, fragment, after_special))
 
 
 def _with_replacements(fragment: Mapped) -> Mapped:

@@ -6,7 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from jittok.common.pipeline import Pipeline
-from jittok.vocab.types import rules_of
+from jittok.vocab.types import type_named
 from jittok.vocab.vocab import Vocab, ragged_bytes, split_merge
 
 ATTRIBUTES = (
@@ -52,7 +52,7 @@ def describe(vocab: Vocab, token: int, piece: bytes) -> dict[str, Any]:
         "text": shown(vocab.tokens[token]) if known else None,
         "attributes": attribute_names(int(vocab.attributes[token])) if known else [],
         "score": float(vocab.scores[token]) if known else None,
-        "rank": merge_rank(vocab, token) if known and rules_of(vocab.type).has_merges else None,
+        "rank": merge_rank(vocab, token) if known and type_named(vocab.type).has_merges else None,
     }
 
 

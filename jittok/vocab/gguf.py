@@ -1,19 +1,31 @@
 """The header of a GGUF file: key-value pairs, parsed from untrusted bytes.
 
 Only the pairs are read, never tensors. A file is read in blocks that grow with the pairs read so far; the last block
-may reach a little after them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that remain, and
-with limits of our own, before it is used. So a file cannot cause more memory to be allocated than it has bytes, and a
-large file not more than any vocabulary needs. Arrays are not read until they are needed: `NumberArray` and
-`StringArray` hold their offsets. Strings in arrays do not become objects: a vocabulary has hundreds of thousands.
+may reach a little after them (`LARGEST_BLOCK`). Every count and length is compared with the bytes that remain, and with
+limits of our own, before it is used. So a file cannot cause more memory to be allocated than it has bytes, and a large
+file not more than any vocabulary needs. Arrays are not read until they are needed: `NumberArray` and `StringArray` hold
+their offsets. Strings in arrays do not become objects: a vocabulary has hundreds of thousands.
 
 Source: the GGUF specification (versions 2 and 3, which have one layout) and llama.cpp's gguf.cpp for what is refused.
+
+Bytes are read on demand at given offsets (`FileBytes`; `HeldBytes` caches them). The file is not memory-mapped:
+truncating a mapped file kills its readers (SIGBUS), and other processes may truncate a model at any time. A file that
+is truncated after it was opened raises MalformedVocab.
+
+Strings of an array (`walk_strings`) are an 8-byte length, the text, the next length, the next text. Each offset depends
+on the one before it, so the array must be walked. But nearly all lengths are below 256, and nearly no text has seven
+NULs in a row. So lengths are recognized by their upper bytes, and all candidates in a window are found at once. A run
+of candidates in which each leads to the next one is part of the walk. Where it ends, the walk continues string by
+string.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import stat
 import struct
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +33,136 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
-from jittok.vocab.constants import MAGIC, ValueType
-from jittok.vocab.file_bytes import FileBytes, HeldBytes
-from jittok.vocab.string_array import walk
+from jittok.vocab.keys import MAGIC, ValueType
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Non-blocking: opening a pipe would wait for a writer. This has no effect on a regular file."""
+
+
+class FileBytes:
+    """`size` when the file was opened, and slices of step 1, each read into a new array.
+
+    Opening raises OSError, and MalformedVocab for anything but a regular file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        self._descriptor = os.open(path, _FLAGS)
+        weakref.finalize(self, os.close, self._descriptor)
+        self.opened = self.facts()
+        if not stat.S_ISREG(self.opened.st_mode):
+            found = "a directory" if stat.S_ISDIR(self.opened.st_mode) else "a device or pipe"
+            raise MalformedVocab(self.name, "file", InWords(found), "a GGUF file")
+        self.size = self.opened.st_size
+
+    def facts(self) -> os.stat_result:
+        """The current status of the open file; `opened` is that at opening."""
+        return os.fstat(self._descriptor)
+
+    def __getitem__(self, part: slice) -> NDArray[np.uint8]:
+        start, stop, _ = part.indices(self.size)
+        out = np.empty(max(stop - start, 0), np.uint8)
+        at = 0
+        while at < out.size:
+            count = self._read_into(out[at:].data, start + at)
+            if count == 0:
+                raise MalformedVocab(
+                    self.name,
+                    f"byte {start + at}",
+                    InWords("the end"),
+                    f"{self.size} bytes (was it truncated while being read?)",
+                )
+            at += count  # one call reads 2 GB at most
+        return out
+
+    def _read_into(self, out: memoryview, location: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._descriptor, [out], location)
+        os.lseek(self._descriptor, location, os.SEEK_SET)
+        found = os.read(self._descriptor, len(out))
+        out[: len(found)] = found
+        return len(found)
+
+
+class HeldBytes:
+    """The bytes of a source up to the last one that was requested, each read once and cached: the parsed bytes are
+    those that are hashed, even if the file or the memory changes in the meantime.
+
+    When more than `most` bytes are requested, `complete` becomes False, and nothing is cached any more.
+    """
+
+    def __init__(self, source: FileBytes | NDArray[np.uint8], most: int) -> None:
+        self.size, self.complete = source.size, True
+        self._source, self._most = source, most
+        self._held, self._count = np.empty(0, np.uint8), 0
+
+    def __getitem__(self, part: slice) -> NDArray[np.uint8]:
+        start, stop, _ = part.indices(self.size)
+        if stop > self._most:
+            self.complete, self._most, self._held, self._count = False, 0, np.empty(0, np.uint8), 0
+            return self._source[start:stop].copy()
+        if stop > self._count:
+            self._read_up_to(stop)
+        return self._held[start:stop]
+
+    def _read_up_to(self, stop: int) -> None:
+        if stop > self._held.size:
+            capacity = np.empty(min(max(stop, 2 * self._held.size), self.size), np.uint8)
+            capacity[: self._count] = self._held[: self._count]  # slices returned earlier keep the old bytes
+            self._held = capacity
+        self._held[self._count : stop] = self._source[self._count : stop]
+        self._count = stop
+
+
+WINDOW = 1 << 14
+"""Bytes that are searched at once: if all are zeros, each is a candidate, of eight bytes in two arrays."""
+LEAST_RUN, ALONE = 16, 256
+"""After a run of fewer, so many strings are walked one by one, so that texts with many NULs are no slower than without
+this search."""
+_LENGTH = struct.Struct("<Q")
+
+
+def walk_strings(view: memoryview, at: int, count: int) -> tuple[NDArray[np.int64], int, int]:
+    """(where the texts of up to `count` strings begin, the offset after the last one, its length). The first length
+    is at `at`; it ends before a length that is not in view."""
+    parts, length = [np.zeros(0, np.int64)], 0
+    while count and at <= len(view) - 8:
+        window = view[at : at + WINDOW]
+        last = len(window) - 8
+        lengths, follows, ends = _candidates(np.frombuffer(window, np.uint8))
+        here = 0
+        while count and here <= last:
+            k = int(np.searchsorted(lengths, here))
+            run = 0
+            if k < lengths.size and lengths[k] == here:
+                run = min(int(ends[np.searchsorted(ends, k)]) + 1 - k, count)
+                parts.append(lengths[k : k + run] + (at + 8))
+                after = int(follows[k + run - 1])
+                here, length, count = after, after - int(lengths[k + run - 1]) - 8, count - run
+            if run < LEAST_RUN:
+                starts: list[int] = []
+                while here <= last and len(starts) < min(count, ALONE):
+                    (length,) = _LENGTH.unpack_from(window, here)
+                    starts.append(at + here + 8)
+                    here += 8 + length
+                count -= len(starts)
+                parts.append(np.array(starts, np.int64))
+        at += here
+    return np.concatenate(parts), at, length
+
+
+def _candidates(window: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(offsets that may hold a length, the offset of the next length after each, which of these are not candidates)."""
+    zero = window == 0
+    two = zero[:-1] & zero[1:]
+    four = two[:-2] & two[2:]
+    seven = four[:-3] & four[3:]  # and the six after it
+    positions = np.flatnonzero(seven[1:])
+    follows = positions + 8 + window[positions]
+    leads = np.zeros(positions.size, bool)
+    leads[:-1] = follows[:-1] == positions[1:]
+    return positions, follows, np.flatnonzero(~leads)
+
 
 U8, I8, U16, I16 = int(ValueType.UINT8), int(ValueType.INT8), int(ValueType.UINT16), int(ValueType.INT16)
 U32, I32, U64, I64 = int(ValueType.UINT32), int(ValueType.INT32), int(ValueType.UINT64), int(ValueType.INT64)
@@ -308,7 +447,7 @@ class _Walker:
             if self.size - self.at < 8:
                 raise self.behind_the_file(count - left, count)
             at = self.need(8, "a length")
-            starts, at, length = walk(self.view, at, left)
+            starts, at, length = walk_strings(self.view, at, left)
             left -= starts.size
             if self.base + at > self.size:
                 raise self.behind_the_file(count - left - 1, count)

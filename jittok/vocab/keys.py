@@ -1,71 +1,87 @@
-"""Key names, and defaults by `tokenizer.ggml.model` and `tokenizer.ggml.pre`. Source: the package gguf, and llama.cpp's
-llama-arch and llama-vocab."""
+"""Key names and numbers of the GGUF format that a vocabulary needs, and the entries of `tokenizer.ggml.pre`.
+
+Names are those of the package `gguf`, which llama.cpp's authors maintain, and of llama.cpp's llama-arch where that has
+none. A test compares all of them, and files are written with that package. It is not imported to read a file: most of
+its constants are names of tensors, and the import takes 26 ms, a tenth of the time from a new vocabulary to its first
+ids.
+"""
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from jittok.kernels.pretokenize import records
-from jittok.vocab.constants import GeneralKeys
-from jittok.vocab.constants import TokenizerKeys as Names
-from jittok.vocab.vocab import NO_TOKEN
+
+_GGML = "tokenizer.ggml."
+MAGIC = b"GGUF"
+DEFAULT_ALIGNMENT = 32
+
+
+class TokenizerKeys:
+    """Key names of the tokenizer, by gguf's names for them."""
+
+    MODEL, PRE = f"{_GGML}model", f"{_GGML}pre"
+    LIST, MERGES, SCORES = f"{_GGML}tokens", f"{_GGML}merges", f"{_GGML}scores"
+    TOKEN_TYPE, TOKEN_TYPE_COUNT = f"{_GGML}token_type", f"{_GGML}token_type_count"
+    BOS_ID, EOS_ID, EOT_ID, EOM_ID = (f"{_GGML}{name}_token_id" for name in ("bos", "eos", "eot", "eom"))
+    UNK_ID, SEP_ID, PAD_ID = f"{_GGML}unknown_token_id", f"{_GGML}seperator_token_id", f"{_GGML}padding_token_id"
+    MASK_ID = f"{_GGML}mask_token_id"
+    FIM_PRE_ID, FIM_SUF_ID, FIM_MID_ID = (f"{_GGML}fim_{name}_token_id" for name in ("pre", "suf", "mid"))
+    FIM_PAD_ID, FIM_REP_ID, FIM_SEP_ID = (f"{_GGML}fim_{name}_token_id" for name in ("pad", "rep", "sep"))
+    PREFIX_ID, SUFFIX_ID, MIDDLE_ID = (f"{_GGML}{name}_token_id" for name in ("prefix", "suffix", "middle"))
+    ADD_BOS, ADD_EOS = f"{_GGML}add_bos_token", f"{_GGML}add_eos_token"
+    ADD_PREFIX, REMOVE_EXTRA_WS = f"{_GGML}add_space_prefix", f"{_GGML}remove_extra_whitespaces"
+    PRECOMPILED_CHARSMAP = f"{_GGML}precompiled_charsmap"
+
+
+class GeneralKeys:
+    """Key names outside of the tokenizer."""
+
+    NAME, ARCHITECTURE, ALIGNMENT = "general.name", "general.architecture", "general.alignment"
+
+
+class ValueType(IntEnum):
+    """The types of values."""
+
+    UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
+
+
+class TokenType(IntEnum):
+    """Values of tokenizer.ggml.token_type."""
+
+    NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+
 
 T = "tokenizer.ggml."
-MODEL, PRE, TOKENS, TOKEN_TYPE = Names.MODEL, Names.PRE, Names.LIST, Names.TOKEN_TYPE
-SCORES, MERGES, TOKEN_TYPE_COUNT = Names.SCORES, Names.MERGES, Names.TOKEN_TYPE_COUNT
-CHARSMAP = Names.PRECOMPILED_CHARSMAP
-ADD_BOS, ADD_EOS, ADD_SPACE_PREFIX = Names.ADD_BOS, Names.ADD_EOS, Names.ADD_PREFIX
-REMOVE_EXTRA = Names.REMOVE_EXTRA_WS
+MODEL, PRE, TOKENS, TOKEN_TYPE = TokenizerKeys.MODEL, TokenizerKeys.PRE, TokenizerKeys.LIST, TokenizerKeys.TOKEN_TYPE
+SCORES, MERGES, TOKEN_TYPE_COUNT = TokenizerKeys.SCORES, TokenizerKeys.MERGES, TokenizerKeys.TOKEN_TYPE_COUNT
+CHARSMAP = TokenizerKeys.PRECOMPILED_CHARSMAP
+ADD_BOS, ADD_EOS, ADD_SPACE_PREFIX = TokenizerKeys.ADD_BOS, TokenizerKeys.ADD_EOS, TokenizerKeys.ADD_PREFIX
+REMOVE_EXTRA = TokenizerKeys.REMOVE_EXTRA_WS
 NAME, ARCHITECTURE, ALIGNMENT = GeneralKeys.NAME, GeneralKeys.ARCHITECTURE, GeneralKeys.ALIGNMENT
 # What llama.cpp reads and gguf, or an older one, does not name.
 ADD_SEP, SUPPRESS = T + "add_sep_token", T + "suppress_tokens"
 LOWERCASE, STRIP_ACCENTS = T + "normalizer.lowercase", T + "normalizer.strip_accents"
 NFC = T + "normalizer.nfc"
 
-TYPE_OF_MODEL = {
-    "llama": "spm",
-    "bert": "wpm",
-    "gpt2": "bpe",
-    "hybriddna": "bpe",
-    "whitespace": "bpe",
-    "gemma4": "bpe",
-    "t5": "ugm",
-    "rwkv": "rwkv",
-    "plamo2": "plamo2",
-    "plamo3": "plamo3",
-    "test": "test",
-    "none": "none",
-    "no_vocab": "none",
-}
-DEFAULT_IDS = {
-    "llama": (1, 2, 0, -1, -1, -1),
-    "bert": (101, -1, 100, 102, 0, 103),
-    "gpt2": (11, 11, -1, -1, -1, -1),
-    "hybriddna": (11, 11, -1, -1, -1, -1),
-    "whitespace": (11, 11, -1, -1, -1, -1),
-    "t5": (-1, 1, 2, -1, 0, -1),
-    "plamo2": (1, 2, 0, -1, 3, -1),
-    "plamo3": (1, 2, 0, -1, 3, -1),
-}
-"""bos, eos, unk, sep, pad, mask; models that are not listed have none."""
-NO_IDS = (NO_TOKEN,) * 6
-
 ID_KEYS = (
-    (Names.BOS_ID, "bos_id"),
-    (Names.EOS_ID, "eos_id"),
-    (Names.EOT_ID, "eot_id"),
-    (Names.EOM_ID, "eom_id"),
-    (Names.UNK_ID, "unk_id"),
-    (Names.SEP_ID, "sep_id"),
-    (Names.PAD_ID, "pad_id"),
-    (Names.MASK_ID, "mask_id"),
-    (Names.FIM_PRE_ID, "fim_prefix_id"),
-    (Names.FIM_SUF_ID, "fim_suffix_id"),
-    (Names.FIM_MID_ID, "fim_middle_id"),
-    (Names.FIM_PAD_ID, "fim_pad_id"),
-    (Names.FIM_REP_ID, "fim_rep_id"),
-    (Names.FIM_SEP_ID, "fim_sep_id"),
-    (Names.PREFIX_ID, "fim_prefix_id"),  # the old names are read last, so they win
-    (Names.SUFFIX_ID, "fim_suffix_id"),
-    (Names.MIDDLE_ID, "fim_middle_id"),
+    (TokenizerKeys.BOS_ID, "bos_id"),
+    (TokenizerKeys.EOS_ID, "eos_id"),
+    (TokenizerKeys.EOT_ID, "eot_id"),
+    (TokenizerKeys.EOM_ID, "eom_id"),
+    (TokenizerKeys.UNK_ID, "unk_id"),
+    (TokenizerKeys.SEP_ID, "sep_id"),
+    (TokenizerKeys.PAD_ID, "pad_id"),
+    (TokenizerKeys.MASK_ID, "mask_id"),
+    (TokenizerKeys.FIM_PRE_ID, "fim_prefix_id"),
+    (TokenizerKeys.FIM_SUF_ID, "fim_suffix_id"),
+    (TokenizerKeys.FIM_MID_ID, "fim_middle_id"),
+    (TokenizerKeys.FIM_PAD_ID, "fim_pad_id"),
+    (TokenizerKeys.FIM_REP_ID, "fim_rep_id"),
+    (TokenizerKeys.FIM_SEP_ID, "fim_sep_id"),
+    (TokenizerKeys.PREFIX_ID, "fim_prefix_id"),  # the old names are read last, so they win
+    (TokenizerKeys.SUFFIX_ID, "fim_suffix_id"),
+    (TokenizerKeys.MIDDLE_ID, "fim_middle_id"),
 )
 """(key, field of Vocab)."""
 

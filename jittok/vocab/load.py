@@ -12,10 +12,10 @@ from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.kernels.pretokenize.records import pre_type
 from jittok.vocab import attributes as attr
 from jittok.vocab import gguf, keys
-from jittok.vocab.constants import DEFAULT_ALIGNMENT
 from jittok.vocab.gguf import Header, Source, StringArray
-from jittok.vocab.releases import MODELS_SINCE, TEXTS_SINCE, Release, has, release_named, release_names
-from jittok.vocab.types import rules_of
+from jittok.vocab.keys import DEFAULT_ALIGNMENT
+from jittok.vocab.releases import FLAGS_SINCE, MODELS_SINCE, TEXTS_SINCE, Release, has, release_named, release_names
+from jittok.vocab.types import DefaultIds, type_named, type_of_model
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 
 MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, (1 << 24) - 1
@@ -50,7 +50,8 @@ def from_header(header: Header, release: Release | None = None, pre_given: str |
     pre = header.scalar(keys.PRE, gguf.STRING, None)
     pre = pre if pre_given is None else pre_given.encode()
     header.scalar(keys.TOKEN_TYPE_COUNT, gguf.U32, 0)
-    if model not in keys.TYPE_OF_MODEL or not has(release, MODELS_SINCE.get(model)):
+    kind = type_of_model(model)
+    if kind is None or not has(release, MODELS_SINCE.get(model)):
         raise _unknown(header.file, keys.MODEL, model, release, MODELS_SINCE.get(model))
     about = {
         "pre": pre or b"",
@@ -60,21 +61,21 @@ def from_header(header: Header, release: Release | None = None, pre_given: str |
     facts: dict[str, Any] = {
         "source": header.file,
         "model": model,
-        "type": keys.TYPE_OF_MODEL[model],
+        "type": kind.name,
         "pre": None if pre is None else _text(pre),
         "pre_type": 0,
         "name": _text(about["name"]),
         "architecture": _text(about["architecture"]),
         "llama_cpp": release.name,
         "shortest_utf8": release.shortest_utf8,
-        "adds_around": release.plamo_adds or model != "plamo2",
+        "adds_around": has(release, FLAGS_SINCE.get(model)),
     }
-    if not rules_of(facts["type"]).has_tokens:
+    if not kind.has_tokens:
         return _without_tokens(header, facts)
     facts |= _flags(header, facts, release, pre_given)
     facts |= _tokens(header, facts)
-    facts |= _ids(header, model, len(facts["token_offsets"]) - 1, no_bos=facts.pop("no_bos"))
-    facts["add_bos"] |= rules_of(facts["type"]).has_merges and pre_type(facts["pre_type"]).always_bos
+    facts |= _ids(header, kind.gguf_models[model], len(facts["token_offsets"]) - 1, no_bos=facts.pop("no_bos"))
+    facts["add_bos"] |= kind.has_merges and pre_type(facts["pre_type"]).always_bos
     _rewrite(header.file, facts, about, release)
     return Vocab(**{name: _frozen(value) for name, value in facts.items()})
 
@@ -132,14 +133,14 @@ def _without_tokens(header: Header, facts: dict[str, Any]) -> Vocab:
 
 def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: str | None) -> dict[str, Any]:
     """Flags by type and pre name, then by keys; merges and charsmap where the type has them."""
-    rules, model = rules_of(facts["type"]), facts["model"]
+    kind, model = type_named(facts["type"]), facts["model"]
     flags: dict[str, Any] = dict.fromkeys(
         ("add_bos", "add_eos", "add_sep", "add_space_prefix", "ignore_merges", "clean_spaces"), False
     )
     flags |= {"escape_whitespaces": True, "lowercase": True, "charsmap": _EMPTY}
     flags |= {"merge_bytes": _EMPTY, "merge_offsets": np.zeros(1, np.int64)}
-    flags |= rules.flags
-    if rules.has_merges:
+    flags |= kind.flags
+    if kind.has_merges:
         pre = "gemma4" if model == "gemma4" and pre_given is None else facts["pre"] or ""
         entry = keys.pre_names().get(pre)
         flags |= _merges(header, optional=entry is not None and entry.get("merges_optional", False))
@@ -153,7 +154,7 @@ def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: s
         sets = dict(entry["sets"])
         flags["no_bos"] = sets.pop("bos", None) is not None
         flags |= sets
-    if rules.has_charsmap:
+    if kind.has_charsmap:
         flags["charsmap"] = _charsmap(header)
     facts["no_bos"] = flags.pop("no_bos", False)
     for name, key in (
@@ -166,7 +167,7 @@ def _flags(header: Header, facts: dict[str, Any], release: Release, pre_given: s
         flags[name] = header.scalar(key, gguf.BOOL, flags[name])
     flags["remove_extra_whitespaces"] = header.scalar(keys.REMOVE_EXTRA, gguf.BOOL, False)
     flags["strip_accents"] = header.scalar(keys.STRIP_ACCENTS, gguf.BOOL, flags["lowercase"])
-    flags["nfc"] = release.nfc and header.scalar(keys.NFC, gguf.BOOL, False) and rules.has_charsmap
+    flags["nfc"] = release.nfc and header.scalar(keys.NFC, gguf.BOOL, False) and kind.has_charsmap
     return flags
 
 
@@ -200,7 +201,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
     if texts is None:
         raise MalformedVocab(header.file, keys.TOKENS, None, "the list of tokens")
     count = len(texts)
-    if count > MOST_TOKENS or (count == 0 and not rules_of(facts["type"]).may_be_empty):
+    if count > MOST_TOKENS or (count == 0 and not type_named(facts["type"]).may_be_empty):
         raise MalformedVocab(header.file, keys.TOKENS, InWords(f"{count} tokens"), f"1 to {MOST_TOKENS} tokens")
     data, offsets = texts.packed()
     lengths = np.diff(offsets)
@@ -223,7 +224,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
         known = (types[:count] >= 0) & (types[:count] < attr.OF_TYPE.size)
         bits = attr.OF_TYPE[np.where(known, types[:count], 0)]
     floats = np.zeros(count, np.float32) if scores is None else scores[:count].astype(np.float32)
-    if rules_of(facts["type"]).compares_scores and np.isnan(floats).any():
+    if type_named(facts["type"]).compares_scores and np.isnan(floats).any():
         # llama.cpp loads it, and merges in an undefined order: its queue of pairs needs comparable scores
         token = int(np.flatnonzero(np.isnan(floats))[0])
         raise MalformedVocab(header.file, f"{keys.SCORES}[{token}]", InWords("not a number"), "a number")
@@ -273,14 +274,13 @@ def _without_marks(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple
     return _flat(texts)
 
 
-def _ids(header: Header, model: str, count: int, *, no_bos: bool) -> dict[str, Any]:
+def _ids(header: Header, defaults: DefaultIds, count: int, *, no_bos: bool) -> dict[str, Any]:
     """Special ids: the model's default if the vocabulary has it, then the key if it names a token.
 
     no_bos: the pre-tokenizer removes the default of BOS.
     """
     ids = dict.fromkeys((field for _, field in keys.ID_KEYS), NO_TOKEN)
-    defaults = keys.DEFAULT_IDS.get(model, keys.NO_IDS)
-    ids |= dict(zip(("bos_id", "eos_id", "unk_id", "sep_id", "pad_id", "mask_id"), defaults, strict=True))
+    ids |= {f"{name}_id": token for name, token in defaults._asdict().items()}
     if no_bos:
         ids["bos_id"] = NO_TOKEN
     more: dict[str, Any] = {"default_unk_id": ids["unk_id"], "default_pad_id": ids["pad_id"]}
@@ -316,16 +316,16 @@ def _rewrite(file: str, facts: dict[str, Any], about: dict[str, Any], release: R
 
 def _check_pieces(file: str, facts: dict[str, Any], texts: attr.TextIndex, bits: NDArray[np.int32]) -> None:
     """llama.cpp computes every piece while loading, which fails for two kinds of token."""
-    rules = rules_of(facts["type"])
-    if not rules.makes_pieces:
+    kind = type_named(facts["type"])
+    if not kind.makes_pieces:
         return
     plain = bits & (attr.SPECIAL | attr.USER_DEFINED) == 0
     normal = plain & (bits & attr.NORMAL > 0)
     for token in np.flatnonzero(plain & ~normal & (bits & attr.BYTE > 0)).tolist():
-        if not rules.byte_tokens or texts.lengths[token] < 3:
-            expected = "a text like <0x0A>" if rules.byte_tokens else "no byte token in a WordPiece vocabulary"
+        if not kind.byte_tokens or texts.lengths[token] < 3:
+            expected = "a text like <0x0A>" if kind.byte_tokens else "no byte token in a WordPiece vocabulary"
             raise MalformedVocab(file, f"{keys.TOKENS}[{token}]", texts[token], expected)
-    if not rules.has_merges or facts["escape_whitespaces"] or facts["shortest_utf8"]:
+    if not kind.has_merges or facts["escape_whitespaces"] or facts["shortest_utf8"]:
         return
     data, offsets = texts.data, texts.offsets
     high = np.flatnonzero((data[:-1] >= 0xF4) & (data[:-1] < 0xF8) & (data[1:] & 0xC0 == 0x80)) if data.size else data

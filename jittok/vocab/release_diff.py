@@ -13,7 +13,7 @@ from jittok.vocab.gguf import Source
 from jittok.vocab.keys import ID_KEYS
 from jittok.vocab.load import from_header
 from jittok.vocab.releases import RELEASES, Release
-from jittok.vocab.types import rules_of
+from jittok.vocab.types import type_named
 from jittok.vocab.vocab import Vocab
 
 MOST_TOKENS = 20
@@ -42,7 +42,7 @@ def _notes(old: Vocab | JittokError, new: Vocab | JittokError) -> list[str]:
     if isinstance(old, JittokError) or isinstance(new, JittokError):
         return [] if isinstance(new, JittokError) else [f"the first that reads this file; before, {old}"]
     notes = []
-    if old.shortest_utf8 != new.shortest_utf8 and rules_of(new.type).reads_characters:
+    if old.shortest_utf8 != new.shortest_utf8 and type_named(new.type).reads_characters:
         notes.append(
             "each byte of an overlong form or of a value above U+10FFFF is U+FFFD; before, the first passed and the "
             "second was fatal (EncodingFailed). Texts that are UTF-8 are the same"

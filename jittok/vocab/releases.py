@@ -16,19 +16,21 @@ class Release(Record):
     name: str
     about: str
     shortest_utf8: bool  # overlong forms and values above U+10FFFF are bad bytes; before, they passed or were fatal
-    plamo_adds: bool  # PLaMo-2 obeys add_bos_token and add_eos_token; before, add_special added nothing
     nfc: bool  # tokenizer.ggml.normalizer.nfc is read, and used by Unigram
 
 
 RELEASES = (
-    Release("0.3.36", "llama-cpp-python 0.3.36, about 1 October 2026", False, False, False),
-    Release("b11739", "llama.cpp b11739, 19 October 2026", True, True, True),
+    Release("0.3.36", "llama-cpp-python 0.3.36, about 1 October 2026", False, False),
+    Release("b11739", "llama.cpp b11739, 19 October 2026", True, True),
 )
 """Oldest first. Each gives its own recorded answers; of those, only what differs is a flag or a name below."""
 NEWEST = RELEASES[-1].name
 
 MODELS_SINCE = {"plamo3": "b11739"}
 """tokenizer.ggml.model -> the first release that knows it; all others are as old as the first one here."""
+FLAGS_SINCE = {"plamo2": "b11739"}
+"""tokenizer.ggml.model -> the first release in which it obeys add_bos_token and add_eos_token; before, `add_special`
+added nothing. All others obey them in every release, if their type does."""
 TEXTS_SINCE = {
     "<|plamo:fim_prefix|>": "b11739",
     "<|plamo:fim_suffix|>": "b11739",

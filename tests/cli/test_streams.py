@@ -173,7 +173,7 @@ def test_compiling_is_told_on_a_terminal_and_leaves_a_clean_answer() -> None:
     code = (
         "import sys; sys.argv[1:] = ['encode', '--vocab', 'gpt-2', '-p', 'Hello, world']\n"
         "from jittok import cli\n"
-        "from jittok.kernels.jit.compile_notice import compiling\n"
+        "from jittok.kernels.jit.compiling import compiling\n"
         "def told(*_):\n    with compiling('one'): pass\n    with compiling('two'): return 0\n"
         "cli.encode.run, run = (lambda options: told() or run(options)), cli.encode.run\n"
     )

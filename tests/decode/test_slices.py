@@ -11,7 +11,7 @@ from jittok import TokenArray
 from jittok.decode import slices
 from jittok.decode.rows import DecodeFrame
 from jittok.errors import InvalidToken
-from jittok.tokenizer import Tokenizer, decoding
+from jittok.tokenizer import Tokenizer, tokenizer
 
 TEXTS = [b" a", b" '", b"'", b" ", b".", "é".encode()[:1], "é".encode()[1:], b"s", b"long" * 9]
 USER_DEFINED = 16
@@ -30,7 +30,7 @@ def test_rows_in_groups_are_the_rows(tok: Tokenizer, at_once: int, monkeypatch: 
     ids = random.integers(0, len(TEXTS), int(lengths.sum())).astype(np.int32)
     rows = TokenArray(ids, np.append(0, np.cumsum(lengths)))
     whole = tok.decode_batch(rows), tok.decode_batch(rows, errors="ignore"), tok.decode(ids), tok.decode(ids.tolist())
-    monkeypatch.setattr(decoding, "IDS_PER_SLICE", at_once)
+    monkeypatch.setattr(tokenizer, "IDS_PER_SLICE", at_once)
     assert whole == (
         tok.decode_batch(rows), tok.decode_batch(rows, errors="ignore"), tok.decode(ids), tok.decode(ids.tolist())
     )  # fmt: skip
@@ -40,7 +40,7 @@ def test_rows_in_groups_are_the_rows(tok: Tokenizer, at_once: int, monkeypatch: 
 def test_groups_have_few_ids_or_one_row() -> None:
     for lengths in ([], [0], [5], [1, 1, 9, 1, 1, 0, 0, 4], [0, 0, 30, 0, 30, 2, 2]):
         offsets = np.cumsum([0, *lengths])
-        cuts = decoding._groups(offsets, 4)
+        cuts = slices.groups_of_rows(offsets, 4)
         assert cuts[0] == 0
         assert cuts[-1] == len(lengths)
         for first, last in pairwise(cuts):
@@ -51,7 +51,7 @@ def test_errors_are_those_of_the_whole(tok: Tokenizer, monkeypatch: pytest.Monke
     bad = np.array([0, 5, 0, 0, 0], np.int32)
     with pytest.raises(UnicodeDecodeError) as whole:
         tok.decode(bad, errors="strict")
-    monkeypatch.setattr(decoding, "IDS_PER_SLICE", 2)
+    monkeypatch.setattr(tokenizer, "IDS_PER_SLICE", 2)
     with pytest.raises(UnicodeDecodeError) as found:
         tok.decode(bad, errors="strict")
     assert str(found.value) == str(whole.value)
@@ -64,7 +64,7 @@ def test_errors_are_those_of_the_whole(tok: Tokenizer, monkeypatch: pytest.Monke
 def test_text_that_cannot_be_cut_is_cleaned_whole(tok: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = np.array([3] * 40 + [2, 7, 3, 4] * 5, np.int32)
     whole = tok.decode(ids)
-    monkeypatch.setattr(decoding, "IDS_PER_SLICE", 4)
+    monkeypatch.setattr(tokenizer, "IDS_PER_SLICE", 4)
     monkeypatch.setattr("jittok.decode.slices.MOST_HELD", 6)
     assert tok.decode(ids) == whole
 

@@ -14,8 +14,8 @@ from jittok.common.pipeline.patterns import explicit
 from jittok.common.pipeline.pipeline import packed, packed_texts
 from jittok.common.pipeline.steps import CRATE, ONIG
 from jittok.errors import MalformedVocab
-from jittok.files import hf_merges
-from jittok.files.hf_models import read_vocabulary
+from jittok.files.hf import models as hf_merges
+from jittok.files.hf.models import read_vocabulary
 from jittok.files.json_nodes import Node
 from jittok.kernels import jit
 from jittok.kernels.pretokenize import families

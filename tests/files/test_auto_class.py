@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jittok.files.auto_class import class_of, known, own_steps
+from jittok.files.transformers.auto_class import class_of, known, own_steps
 
 CLASSES = (None, "GPT2Tokenizer", "RobertaTokenizerFast", "LlamaTokenizerFast", "PreTrainedTokenizer",
            "PreTrainedTokenizerFast", "MBartTokenizer", "DistilBertTokenizerFast", "NobodysTokenizer")  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 import jittok
 from jittok.errors import UnsupportedVocab
-from jittok.files.tiktoken_encodings import BY_SHA256, ENCODINGS
+from jittok.files.ranks import BY_SHA256, ENCODINGS
 
 LINES = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256)) + b"= 256\n"
 """The last is a token of no bytes, as Whisper's file has it."""

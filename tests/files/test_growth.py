@@ -6,7 +6,7 @@ import pytest
 
 import jittok
 from jittok.errors import UnsupportedVocab
-from jittok.files.growth import MOST_AROUND, MOST_GROWTH
+from jittok.files.hf.steps import MOST_AROUND, MOST_GROWTH
 
 MODEL = {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1}}
 

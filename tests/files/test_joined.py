@@ -12,7 +12,7 @@ import jittok
 from jittok.decode import piece_decoder, reference_decoder
 from jittok.decode.piece_decoder import make_piece_decoder
 from jittok.files import read_pipeline
-from jittok.files.growth import MOST_GROWTH
+from jittok.files.hf.steps import MOST_GROWTH
 from jittok.kernels.jit import JIT
 from jittok.reference.pipeline import runner
 
@@ -126,7 +126,7 @@ def test_decoders_that_see_several_tokens_have_no_pieces(steps, monkeypatch):
     content = file_of(steps)
     pipeline = read_pipeline(content)
     assert make_piece_decoder(pipeline, runner(pipeline)) is None
-    monkeypatch.setattr("jittok.tokenizer.decoding.IDS_PER_SLICE", 4)  # then some ids at a time
+    monkeypatch.setattr("jittok.tokenizer.tokenizer.IDS_PER_SLICE", 4)  # then some ids at a time
     tok = jittok.load(content, cache=False)
     for row in rows_of(len(TOKENS) + len(RAW), random.Random(8))[:40]:
         assert tok.decode(np.array(row * 3, np.int32)) == runner(pipeline).decode(row * 3).decode()

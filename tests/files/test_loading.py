@@ -7,7 +7,7 @@ import pytest
 
 import jittok
 from jittok.errors import EncodingFailed, InvalidToken, UnsupportedVocab
-from jittok.files.numbers import as_read
+from jittok.files.hf.models import as_read
 from jittok.reference.pipeline import runner
 
 KERNELS = ("r50k_base", "mistral-v1", "pix2tex", "syn-wordpiece-flags")

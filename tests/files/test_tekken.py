@@ -83,7 +83,7 @@ def test_the_text_of_any_ids_is_the_library_s(tmp_path, monkeypatch):
     own = {skip: [plain(tok, row, skip) for row in rows] for skip in (True, False)}
     for at_once in (1 << 14, 5):
         monkeypatch.setattr("jittok.decode.reference_decoder.IDS_PER_STEP", at_once)
-        monkeypatch.setattr("jittok.tokenizer.decoding.IDS_PER_SLICE", at_once)
+        monkeypatch.setattr("jittok.tokenizer.tokenizer.IDS_PER_SLICE", at_once)
         for skip, texts in own.items():
             assert tok.decode_batch(rows, skip_special=skip) == texts
             assert [tok.decode(row, skip_special=skip) for row in rows] == texts

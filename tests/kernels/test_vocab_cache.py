@@ -276,8 +276,8 @@ def two_sources(kind: str, home: Path) -> list[Path]:
 
 
 OPENED = (
-    "jittok.vocab.file_bytes.os.open",
-    "jittok.vocab.file_bytes.os.preadv",
+    "jittok.vocab.gguf.os.open",
+    "jittok.vocab.gguf.os.preadv",
     "jittok.tokenizer.loading.load_arrays",
 )
 """Where a file may be exchanged: when it is opened, when it is read, when the cache is asked."""

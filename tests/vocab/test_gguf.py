@@ -37,8 +37,8 @@ from write_gguf import (
 )
 
 from jittok.errors import MalformedVocab
-from jittok.vocab import constants, keys
 from jittok.vocab import gguf as header_of
+from jittok.vocab import keys
 from jittok.vocab.gguf import StringArray, read_header
 from jittok.vocab.load import read_vocab
 
@@ -75,14 +75,14 @@ def test_keys_have_the_names_of_the_files():
 
 
 def test_names_and_numbers_are_those_of_the_gguf_package():
-    for ours, theirs in ((constants.TokenizerKeys, gguf.Keys.Tokenizer), (constants.GeneralKeys, gguf.Keys.General)):
+    for ours, theirs in ((keys.TokenizerKeys, gguf.Keys.Tokenizer), (keys.GeneralKeys, gguf.Keys.General)):
         named = {name: value for name, value in vars(ours).items() if name.isupper()}
         assert len(named) >= 3
         assert named == {name: getattr(theirs, name) for name in named}
-    for ours, theirs in ((constants.ValueType, gguf.GGUFValueType), (constants.TokenType, gguf.TokenType)):
+    for ours, theirs in ((keys.ValueType, gguf.GGUFValueType), (keys.TokenType, gguf.TokenType)):
         assert {each.name: each.value for each in ours} == {each.name: each.value for each in theirs}
-    assert gguf.GGUF_MAGIC.to_bytes(4, "little") == constants.MAGIC
-    assert gguf.GGUF_DEFAULT_ALIGNMENT == constants.DEFAULT_ALIGNMENT
+    assert gguf.GGUF_MAGIC.to_bytes(4, "little") == keys.MAGIC
+    assert gguf.GGUF_DEFAULT_ALIGNMENT == keys.DEFAULT_ALIGNMENT
 
 
 @pytest.mark.process
@@ -90,7 +90,7 @@ def test_a_file_is_read_without_the_gguf_package(tmp_path):
     code = """
 import lzma, pathlib, sys
 import jittok
-packed = pathlib.Path(jittok.__file__).parent / "data" / "bert.gguf.xz"
+packed = pathlib.Path(jittok.__file__).parent / "vocab" / "data" / "bert.gguf.xz"
 jittok.read_vocab(lzma.decompress(packed.read_bytes()))
 print(sorted({"gguf", "yaml", "requests"} & set(sys.modules)))
 """

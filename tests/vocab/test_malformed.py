@@ -14,8 +14,7 @@ from jittok.errors import MalformedVocab, UnsupportedVocab
 from jittok.tokenizer import loading
 from jittok.vocab import gguf as header_of
 from jittok.vocab import keys
-from jittok.vocab.file_bytes import FileBytes
-from jittok.vocab.gguf import read_header
+from jittok.vocab.gguf import FileBytes, read_header
 from jittok.vocab.load import read_vocab
 
 WHERE = "vocabulary in memory: "

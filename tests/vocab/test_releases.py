@@ -15,9 +15,10 @@ import jittok
 from jittok.tokenizer.loading import of_release
 from jittok.vocab import read_vocab
 from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS
-from jittok.vocab.keys import ID_KEYS, TYPE_OF_MODEL, pre_names
+from jittok.vocab.keys import ID_KEYS, pre_names
 from jittok.vocab.release_diff import release_differences
 from jittok.vocab.releases import MODELS_SINCE, NEWEST, RELEASES, TEXTS_SINCE, has, release_named
+from jittok.vocab.types import type_of_model
 
 DATA = Path(__file__).parents[1] / "data"
 IDS = sorted({field for _, field in ID_KEYS} - {"eom_id", "unk_id"})
@@ -82,7 +83,7 @@ def plamo(model, **settings):
 @pytest.mark.parametrize(("model", "since"), MODELS_SINCE.items())
 def test_a_model_that_is_too_new_is_refused_by_its_release(model, since):
     file = plamo(model)
-    assert read_vocab(file, llama_cpp=since).type == TYPE_OF_MODEL[model]
+    assert read_vocab(file, llama_cpp=since).type == type_of_model(model).name
     for release in RELEASES:
         if not has(release, since):
             with pytest.raises(jittok.UnsupportedVocab, match=f"{release.name} knows; this one was added in {since}"):

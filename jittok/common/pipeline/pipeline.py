@@ -1,4 +1,4 @@
-"""The record itself: everything a tokenizer file says, checked, as data."""
+"""The record itself: the content of a tokenizer file, checked, as data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from jittok.common.record import Record
 Step = TypeVar("Step")
 
 FIRST_TEXT, SECOND_TEXT = -1, -2
-"""In a template: where the ids of the texts stand."""
+"""In a template: the ids of the texts."""
 SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED, PRINTED_NORMALIZED = (1 << k for k in range(7))
 """Flags of an added token."""
 _VERSION = b"jittok pipeline 1"
@@ -65,11 +65,11 @@ class AddedToken(NamedTuple):
 
 
 class Pipeline(Record, eq=False):
-    """A tokenizer as its file says it, complete. All arrays are read-only.
+    """A tokenizer as its file defines it, complete. All arrays are read-only.
 
     A text goes through these steps: cut at added tokens that are not normalized; each piece through `normalize`; cut at
     added tokens that are; `split`; each word alone through `model`; special tokens around, by `single` or `pair`. Raw
-    files (`engine` "tiktoken") find added tokens alone when they are asked for.
+    files (`engine` "tiktoken") find added tokens only on request.
     """
 
     source: str
@@ -111,7 +111,7 @@ class Pipeline(Record, eq=False):
     @once
     def model_tokens(self) -> list[bytes | None]:
         """Texts of the model's vocabulary by id, None for a hole."""
-        texts: list[bytes | None] = list(_rows(self.model_bytes, self.model_offsets))
+        texts: list[bytes | None] = list(ragged_bytes(self.model_bytes, self.model_offsets))
         for hole in self.holes.tolist():
             texts[hole] = None
         return texts
@@ -125,7 +125,7 @@ class Pipeline(Record, eq=False):
     @once
     def added(self) -> tuple[AddedToken, ...]:
         """The added tokens, in order."""
-        texts = _rows(self.added_bytes, self.added_offsets)
+        texts = ragged_bytes(self.added_bytes, self.added_offsets)
         rows = zip(texts, self.added_ids.tolist(), self.added_flags.tolist(), strict=True)
         bits = (SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED, PRINTED_NORMALIZED)
         return tuple(
@@ -285,7 +285,8 @@ def packed_texts(texts: Collection[str]) -> tuple[NDArray[np.uint8], NDArray[np.
     return read_only_array(joined[joined != 0], np.uint8), read_only_array(offsets, np.int64)
 
 
-def _rows(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
+def ragged_bytes(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
+    """The rows of a flat byte array as bytes objects."""
     blob = data.tobytes()
     return [blob[i:j] for i, j in pairwise(offsets.tolist())]
 

@@ -60,7 +60,7 @@ class _Table(Format):
             import pyarrow as pa
         except ImportError:
             raise missing(f"format {self.name}", "pyarrow", "corpus") from None
-        names = {"jittok.vocab.fingerprint": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
+        names = {"jittok.vocab.vocab": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
         self.schema = pa.schema([pa.field(COLUMN, pa.list_(pa.int32()))], metadata=names)
 
     def streams(self) -> list[Stream]:

@@ -25,12 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.locks import COMPILER, Lock, compiler_is_lost, once
-from jittok.kernels.jit import levels, store
-from jittok.kernels.jit.compile_lock import compile_turn
+from jittok.kernels.jit import stamps, store
+from jittok.kernels.jit.compiling import compile_turn, gc_paused
 from jittok.kernels.jit.frame import Call, plan_of
-from jittok.kernels.jit.gc_pause import gc_paused
-from jittok.kernels.jit.interruptible import LONG_WORK_BYTES, interruptible_if_long, run_interruptible
-from jittok.kernels.jit.no_compile import WouldCompile, compiles, without_compiling
+from jittok.kernels.jit.interruptible import (
+    LONG_WORK_BYTES,
+    WouldCompile,
+    compiles,
+    interruptible_if_long,
+    run_interruptible,
+    without_compiling,
+)
 from jittok.kernels.jit.store import cache_dir
 
 __all__ = [
@@ -285,7 +290,7 @@ class kernel(Generic[P, R]):
     @once
     def _place(self) -> tuple[str | None, bytes]:
         """The file of the machine code for this processor, None for none, and its stamp."""
-        return self._place_of(MODE, levels.ASKED)
+        return self._place_of(MODE, stamps.ASKED)
 
     def _place_of(self, mode: str, level: str) -> tuple[str | None, bytes]:
         from jittok.kernels.jit import object_code, stamps
@@ -311,7 +316,7 @@ class kernel(Generic[P, R]):
         """What `object_code.load` makes of the code in the cache; None without."""
         from jittok.kernels.jit import object_code
 
-        of_levels = (self._place_of(*each) for each in ([] if CHECKED else levels.modes()))
+        of_levels = (self._place_of(*each) for each in ([] if CHECKED else stamps.modes()))
         for path, stamp in chain([self._place], of_levels):
             code = store.read(path, stamp) if path else None
             if code is not None:
@@ -344,11 +349,11 @@ class kernel(Generic[P, R]):
 
     def _compile(self) -> tuple[Any, Any]:
         from jittok.kernels.jit import object_code
-        from jittok.kernels.jit.compile_notice import compiling
+        from jittok.kernels.jit.compiling import compiling
 
         path, stamp = self._place
         if path and compiler_is_lost():
-            from jittok.kernels.jit.subprocess_compile import compile_outside
+            from jittok.kernels.jit.compiling import compile_outside
 
             code = compile_outside(self.python.__module__, self.python.__qualname__)
         else:

@@ -5,6 +5,8 @@ Long work is therefore done by another thread, and the main thread waits for a l
 the handler raises leaves `run_interruptible` at once. The work itself is never cut short: its thread goes on to the
 end of what it was given. That thread keeps the memory alive, and its result is thrown away. The caller drops its
 workspace and takes another one next time.
+
+Blocks that must not compile (`without_compiling`): inside one, a kernel without machine code raises `WouldCompile`.
 """
 
 from __future__ import annotations
@@ -13,10 +15,36 @@ import _thread
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from jittok.kernels.jit.no_compile import compiles
+
+class WouldCompile(BaseException):
+    """A kernel would have to be compiled; the block's owner then takes its fallback. A BaseException, so that no
+    `except Exception` on the way swallows it."""
+
+
+class _Here(threading.local):
+    only = False
+
+
+_here = _Here()
+
+
+@contextlib.contextmanager
+def without_compiling() -> Iterator[None]:
+    """In this block, and in this thread, nothing is compiled."""
+    before, _here.only = _here.only, True
+    try:
+        yield
+    finally:
+        _here.only = before
+
+
+def compiles() -> bool:
+    """Whether this thread may wait for the compiler."""
+    return not _here.only
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,30 +1,172 @@
-"""Leaves out the steps of Numba that no kernel needs, while a kernel is compiled.
+"""Parts of Numba replaced for the thread that compiles a kernel, while it does (`one_kernel`).
 
-A kernel has a hundred helpers of a few lines each. Numba does some work once for every function: it searches for new
-declarations, tells listeners, analyses variables again, optimizes and links. This takes most of the time, and it is
-done again when helpers are linked into their callers. Here helpers are left as they are until their kernel is optimized
-as a whole. The meaning of a function does not change. `shortcut_check` finds out whether this works with the
-installed Numba.
+One has no substitute: the entry of a kernel unpacks a frame, where Numba's would take its arguments one by one. The
+others save time (`replacements`). A kernel has a hundred helpers of a few lines each. Numba does some work once for
+every function: it searches for new declarations, tells listeners, analyses variables again, optimizes and links. This
+takes most of the time, and it is done again when helpers are linked into their callers. Here helpers are left as they
+are until their kernel is optimized as a whole. The meaning of a function does not change.
+
+Shortcuts lean on private names of Numba. With the versions that the tests have run with they are taken. With another
+one they are tried first (`shortcuts_work`): the names must be there, and a small kernel with a helper inside must give
+the right answer. Else Numba compiles as it always does, which takes two to three times as long.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from numba.core import base, errors, event, interpreter, lowering, typeinfer, types
+import numba
+from numba.core import base, entrypoints, errors, event, interpreter, lowering, typeinfer, types
 from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary, JITCPUCodegen
 from numba.core.compiler_machinery import PassManager
+from numba.core.cpu import CPUContext
 from numba.core.postproc import PostProcessor
+from numba.core.registry import cpu_target
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
-from jittok.kernels.jit.numba_patches import COMPILING, Replacement
+from jittok.kernels.jit import OutI64, helper
+from jittok.kernels.jit.compiling import gc_paused
+from jittok.kernels.jit.object_code import LOCK, load
+from jittok.kernels.jit.trust import log
+
+TESTED_VERSIONS = ("0.68",)
+"""Minor versions of Numba that all tests have run with."""
+
+
+@functools.cache
+def shortcuts_work() -> bool:
+    """Whether `numba_shortcuts` does what it should, with this Numba."""
+    if os.environ.get("JITTOK_LEAN", "") == "0":
+        return False
+    if numba.__version__.rpartition(".")[0] in TESTED_VERSIONS:
+        return True
+    reason = _why_not()
+    if reason:
+        log.warning(
+            "compiling takes longer with Numba %s than with %s: %s", numba.__version__, TESTED_VERSIONS[-1], reason
+        )
+    return not reason
+
+
+def _why_not() -> str:
+    try:
+        from jittok.kernels.jit.compiler import compile_kernel
+        from jittok.kernels.jit.numba_shortcuts import replacements
+
+        gone = [name for owner, name, _ in replacements("", lambda _library: None) if not hasattr(owner, name)]
+        if gone:
+            return f"it has no {', '.join(gone)}"
+        out = array("q", [0] * 5)
+        frame = array("q", [0, out.buffer_info()[0], len(out), 7])
+        entry, _keep = load(compile_kernel(count_steps, lean=True))
+        found = (entry(frame.buffer_info()[0]), list(out))
+    except Exception as error:  # noqa: BLE001  whatever it is, Numba can do without
+        return f"{type(error).__name__}: {error}"
+    return "" if found == (35, [0, 7, 14, 21, 28]) else f"a small kernel gave {found}"
+
+
+@helper
+def _scaled(value: int, by: int) -> int:
+    return value * by
+
+
+def count_steps(out: OutI64, by: int) -> int:
+    """The small kernel."""
+    for i in range(out.size):
+        out[i] = _scaled(i, by)
+    return _scaled(out.size, by)
+
+
+Replacement = tuple[Any, str, Callable[[Any], Any]]
+"""Owner, name, what makes the replacement of the original."""
+COMPILING: set[int] = set()
+"""The thread that compiles a kernel, if one does."""
+_originals: list[tuple[Any, str, Any]] = []
+"""What that thread has replaced: owner, name, original."""
+
+
+@contextlib.contextmanager
+def one_kernel(name: str, wrapper: Callable[..., None], others: list[Replacement]) -> Iterator[None]:
+    """While the kernel `name` is compiled in this thread; `wrapper` makes its entry in place of Numba's for C."""
+    alone: Replacement = (entrypoints, "init_all", _without_extensions)
+    with gc_paused():
+        with _replaced([alone]):
+            cpu_target.target_context.refresh()  # all declarations, once
+        with _replaced([alone, (CPUContext, "create_cfunc_wrapper", _wrapped(name, wrapper)), *others]):
+            COMPILING.add(threading.get_ident())
+            try:
+                yield
+            finally:
+                COMPILING.clear()
+
+
+def _without_extensions(_original: Any) -> Any:
+    """Packages that extend Numba are imported before it compiles for the first time, which may take as long as Numba's
+    own import; no kernel needs one. What else is compiled in the process still gets them."""
+    return lambda: None
+
+
+@contextlib.contextmanager
+def _replaced(replacements: list[Replacement]) -> Iterator[None]:
+    """With these in place; other threads get the originals."""
+    thread = threading.get_ident()
+
+    def chosen(ours: Any, original: Any) -> Any:
+        def choose(*args: Any, **kwargs: Any) -> Any:
+            return (ours if threading.get_ident() == thread else original)(*args, **kwargs)
+
+        return choose
+
+    with LOCK:
+        try:
+            for owner, name, make in replacements:
+                original = getattr(owner, name)
+                _originals.append((owner, name, original))
+                setattr(owner, name, chosen(make(original), original))
+            yield
+        finally:
+            _put_back()
+
+
+def _put_back() -> None:
+    while _originals:
+        owner, name, original = _originals.pop()
+        setattr(owner, name, original)
+
+
+def _after_fork() -> None:
+    """In the child of a fork: undo what a thread that is gone has changed."""
+    if threading.get_ident() in COMPILING:
+        return
+    COMPILING.clear()
+    _put_back()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _wrapped(kernel_name: str, wrapper: Callable[..., None]) -> Any:
+    """What Numba makes of min() and the like gets no wrapper at all."""
+
+    def make(_original: Any) -> Any:
+        def create(context: Any, library: Any, *rest: Any) -> None:
+            if library.name == kernel_name:
+                wrapper(context, library, *rest)
+
+        return create
+
+    return make
+
 
 _MANGLED = "_ZN"
 """How the names of compiled Python functions begin."""

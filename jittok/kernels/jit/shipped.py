@@ -5,8 +5,8 @@ that the library was made of (`stamps.source_stamp`), so an edited file compiles
 Python, the Numba and the host's name do not matter: finished code asks for none of them.
 
 Libraries are read from this package's own folder, by absolute path, and no setting names another folder. They are
-installed files like the .py files beside them: whoever could exchange one could exchange the other, so owner and mode
-are asked for neither. Digests find damage, as half-written images have it.
+installed files like the .py files beside them: a user who can replace one can replace the other, so neither owner nor
+mode is checked. Digests find damage, as half-written images have it.
 """
 
 from __future__ import annotations

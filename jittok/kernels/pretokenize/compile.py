@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.pipeline.known_patterns import GPT2
-from jittok.common.pipeline.pattern_parts import is_possessive
-from jittok.common.pipeline.patterns import PatternError, explicit
+from jittok.common.pipeline.patterns import PatternError, explicit, is_possessive
 from jittok.common.pipeline.steps import (
     CONTIGUOUS,
     ISOLATED,

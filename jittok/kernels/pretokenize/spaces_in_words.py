@@ -9,7 +9,7 @@ from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_CODE
 from jittok.common.unicode.tables import decode, utf8
 from jittok.kernels.pretokenize.definition import pre_type, split
 from jittok.vocab import Vocab
-from jittok.vocab.types import rules_of
+from jittok.vocab.types import type_named
 
 
 def spaces_in_words(vocab: Vocab, text: bytes) -> list[tuple[int, int]]:
@@ -17,7 +17,7 @@ def spaces_in_words(vocab: Vocab, text: bytes) -> list[tuple[int, int]]:
     several bytes in an overlong form. Source: llama.cpp, the assertion in `llm_tokenizer_bpe_session::tokenize`.
     """
     pre = pre_type(vocab.pre_type)
-    if pre.byte_encode or not rules_of(vocab.type).has_merges or vocab.model in ("hybriddna", "whitespace"):
+    if pre.byte_encode or not type_named(vocab.type).has_merges or vocab.model in ("hybriddna", "whitespace"):
         return []
     source = text.replace(b" ", utf8(SPACE_MARK_CODE)) if vocab.escape_whitespaces else text
     source = b"".join(utf8(c) for c, _, _ in decode(source, vocab.shortest_utf8))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jittok.common.unicode.tables import code_points
 from jittok.kernels.pretokenize.definition import PreType, pre_type, stages
 from jittok.reference import bpe, steps
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Symbols
+from jittok.trace.gdb import Breakpoint, Stages, queue_breakpoints
 from jittok.trace.recorder import Merging, Recorder, units
 from jittok.trace.stage import Record
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
 
 
-def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:  # noqa: ARG001
     """The tokens of one fragment."""
     vocab, tokens = recorder.vocab, list[Token]()
     for part in steps.written(vocab, fragment):
@@ -114,3 +117,17 @@ def _tokens_of(vocab: Vocab, word: Mapped, piece: bytes, at: int) -> list[Token]
         return [word.token(token, at, at + len(piece))]
     known = [(k, bpe.byte_token(vocab, byte)) for k, byte in enumerate(piece, at)]
     return [word.token(token, k, k + 1) for k, token in known if token is not None]
+
+
+def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
+    """The stops of a debugger in llama.cpp, with the values of these stages."""
+    session = "llm_tokenizer_bpe_session"
+    yield Breakpoint(
+        "words",
+        "a word of the pre-tokenizer begins",
+        f"{session}::tokenize",
+        "int index = 0",
+        ("word._M_string_length",),
+        [(len(row["text"].encode()),) for row in stages["words"] if row["regex"] is not None],
+    )
+    yield from queue_breakpoints(stages, session, "add_new_bigram", "left_symbol", "rank")

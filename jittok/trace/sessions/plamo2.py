@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jittok.common.unicode.tables import utf8
 from jittok.reference import plamo2
 from jittok.reference.mapped_text import Mapped, Token
+from jittok.trace.gdb import Breakpoint, Stages
 from jittok.trace.recorder import Recorder
 from jittok.trace.stage import Record
 from jittok.vocab.describe import shown
 
 
-def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:  # noqa: ARG001
     """The tokens of one fragment."""
     vocab = recorder.vocab
     known = plamo2.table(vocab)
@@ -49,3 +52,15 @@ def _record_part(recorder: Recorder, fragment: Mapped, text: list[plamo2.Point])
             on_path=position in on_path,
             challengers=challengers[position],
         )
+
+
+def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
+    """The stops of a debugger in llama.cpp, with the values of these stages."""
+    yield Breakpoint(
+        "path",
+        "a piece is compared with the cheapest way to the end",
+        "llm_tokenizer_plamo2::encode",
+        "if (s < scores[i])",
+        ("i", "piece_length", "s"),
+        [(row["position"], rival["length"], rival["cost"]) for row in stages["path"] for rival in row["challengers"]],
+    )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jittok.reference import rwkv
 from jittok.reference.mapped_text import Mapped, Token
+from jittok.trace.gdb import Breakpoint, Stages
 from jittok.trace.recorder import Recorder
 from jittok.vocab.describe import shown
 
 
-def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:  # noqa: ARG001
     """The tokens of one fragment."""
     text = bytes(fragment.text)
     tried: dict[int, list[tuple[int, int | None]]] = {}
@@ -33,3 +36,15 @@ def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
             why=None if attempts else f"no token begins with the byte {text[at]:02x}",
         )
     return tokens
+
+
+def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
+    """The stops of a debugger in llama.cpp, with the values of these stages."""
+    yield Breakpoint(
+        "matches",
+        "the longest token at a place, and where it ends",
+        "llm_tokenizer_rwkv_session::tokenize",
+        "output.push_back(token_id)",
+        ("token_id", "token_length"),
+        [(row["token_id"], row["stop"]) for row in stages["matches"] if row["stop"] is not None],
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jittok.errors import EncodingFailed
 from jittok.reference import spm, steps
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.merging import Symbols
+from jittok.trace.gdb import Breakpoint, Stages, queue_breakpoints
 from jittok.trace.recorder import Merging, Recorder, units
 from jittok.vocab.describe import shown
 
@@ -47,3 +50,17 @@ def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[T
         final=final,
     )
     return tokens
+
+
+def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
+    """The stops of a debugger in llama.cpp, with the values of these stages."""
+    session = "llm_tokenizer_spm_session"
+    yield from queue_breakpoints(stages, session, "try_add_bigram", "left_sym", "score")
+    yield Breakpoint(
+        "resegment",
+        "a symbol becomes a token, or bytes",
+        f"{session}::resegment",
+        "auto token = vocab.text_to_token",
+        ("symbol.n",),
+        [(row["length"],) for row in stages["resegment"]],
+    )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from jittok.common.unicode.tables import well_formed
 from jittok.reference import ugm, xcda
 from jittok.reference.mapped_text import Mapped, Token
 from jittok.reference.nfc import nfc
 from jittok.reference.ugm import Challenge, LatticeCell
+from jittok.trace.gdb import Breakpoint, Stages
 from jittok.trace.recorder import Recorder, units
 from jittok.trace.stage import Record
 from jittok.vocab.describe import shown
 
 
-def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:  # noqa: ARG001
     """The tokens of one fragment."""
     vocab = recorder.vocab
     composed = {}
@@ -104,3 +108,45 @@ def _record_lattice(
                 on_path=position in on_path,
                 challengers=rivals.get(position, []),
             )
+
+
+def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
+    """The stops of a debugger in llama.cpp, with the values of these stages."""
+    session = "llm_tokenizer_ugm_session"
+    yield Breakpoint(
+        "charsmap",
+        "a byte of a walk through the character map: is the node a child?",
+        f"{session}::normalize_prefix",
+        "xcda_view.get_lcheck(node_index) != c",
+        ("c", "node_index"),
+        [(row["byte"], row["node"]) for row in stages["charsmap"]],
+    )
+    rivals: list[tuple[Any, ...]] = []
+    for number in dict.fromkeys(row["fragment"] for row in stages["lattice"]):
+        rivals += sorted(
+            (rival["input_offset"], row["position"], rival["token_id"], rival["score_sum"])
+            for row in stages["lattice"]
+            if row["fragment"] == number
+            for rival in row["challengers"]
+            if not rival["unknown"]
+        )
+    yield Breakpoint(
+        "lattice",
+        "a token challenges the best way to its end",
+        f"{session}::tokenize",
+        "struct best_tokenization & current_champ = tokenization_results[prefix_offset]",
+        ("input_offset", "prefix_offset", "token_id", "challenger_score"),
+        rivals,
+    )
+    path: list[tuple[Any, ...]] = []
+    for number in dict.fromkeys(row["fragment"] for row in stages["lattice"]):
+        way = [row for row in stages["lattice"] if row["fragment"] == number and row["on_path"] and row["position"]]
+        path += [(row["token_id"], row["input_offset"]) for row in reversed(way)]
+    yield Breakpoint(
+        "backtrack",
+        "the best path, from its end",
+        f"{session}::tokenize",
+        "if (!(is_prev_unknown && is_unknown))",
+        ("tokenization.token_id", "tokenization.input_offset"),
+        path,
+    )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jittok.common.unicode.characters import SPACE_MARK_BYTES
 from jittok.common.unicode.tables import WHITESPACE, decode, flags, lower, nfd
 from jittok.reference import wpm
 from jittok.reference.mapped_text import Mapped, Token
+from jittok.trace.gdb import Breakpoint, Stages
 from jittok.trace.recorder import Recorder, units
 from jittok.trace.stage import Record
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
 
 
-def session(recorder: Recorder, fragment: Mapped) -> list[Token]:
+def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:  # noqa: ARG001
     """The tokens of one fragment."""
     words = wpm.words(recorder.vocab, fragment)
     text = Mapped()
@@ -88,3 +91,15 @@ def _matched(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
     if found is None:
         return [word.token(vocab.unk_id, 0, len(text))]
     return [word.token(token, start, stop) for token, start, stop in found]
+
+
+def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
+    """The stops of a debugger in llama.cpp, with the values of these stages."""
+    yield Breakpoint(
+        "matches",
+        "the longest token at a place of a word with U+2581 in front",
+        "llm_tokenizer_wpm_session::tokenize",
+        "output.push_back(id)",
+        ("i", "j", "id"),
+        [(row["start"], row["stop"], row["token_id"]) for row in stages["matches"] if row["token_id"] is not None],
+    )

@@ -126,8 +126,7 @@ def hf_cutter(pre: str) -> WordSplitter:
 
 def _described_cutter(pre: str) -> WordSplitter:
     """What cuts as the `pre_tokenizer` of a tokenizer.json."""
-    from jittok.files.growth import Growth
-    from jittok.files.hf_steps import splitters
+    from jittok.files.hf.steps import Growth, splitters
     from jittok.files.json_nodes import Node
     from jittok.train.export import hf_pre_tokenizer
 

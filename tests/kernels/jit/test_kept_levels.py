@@ -8,7 +8,7 @@ import sys
 import pytest
 from small_package import environment, python
 
-from jittok.kernels.jit import has_compiler, levels
+from jittok.kernels.jit import has_compiler, stamps
 
 SHOW = """
 import numpy as np
@@ -17,7 +17,7 @@ out = np.zeros(3, np.int64)
 climb(out)
 print(out.tolist(), climb.origin)
 """
-here = pytest.mark.skipif(not has_compiler() or not levels.LEVELS, reason="it is compiled")
+here = pytest.mark.skipif(not has_compiler() or not stamps.LEVELS, reason="it is compiled")
 
 
 def process(test):
@@ -25,49 +25,49 @@ def process(test):
 
 
 def whole(name):
-    return dict.fromkeys(levels.LEVELS[name].needs.split(), True)
+    return dict.fromkeys(stamps.LEVELS[name].needs.split(), True)
 
 
-@pytest.mark.skipif("v3" not in levels.LEVELS, reason="levels of x86-64")
+@pytest.mark.skipif("v3" not in stamps.LEVELS, reason="levels of x86-64")
 def test_a_processor_runs_the_levels_whose_needs_it_has():
-    assert levels.chosen(whole("v4")) == ["v4", "v3", "v2"]
-    assert levels.chosen(whole("v3") | {"avx512f": True}) == ["v3", "v2"]
-    assert levels.chosen(whole("v3") | {"bmi2": False}) == ["v2"]
-    assert levels.chosen({}) == []
+    assert stamps.chosen(whole("v4")) == ["v4", "v3", "v2"]
+    assert stamps.chosen(whole("v3") | {"avx512f": True}) == ["v3", "v2"]
+    assert stamps.chosen(whole("v3") | {"bmi2": False}) == ["v2"]
+    assert stamps.chosen({}) == []
 
 
-@pytest.mark.skipif("v3" not in levels.LEVELS, reason="levels of x86-64")
+@pytest.mark.skipif("v3" not in stamps.LEVELS, reason="levels of x86-64")
 def test_a_level_that_cannot_be_run_here_is_refused(monkeypatch):
-    monkeypatch.setattr(levels, "runs", lambda: ["v2"])
+    monkeypatch.setattr(stamps, "runs", lambda: ["v2"])
     with pytest.raises(ValueError, match="level: found 'v3', expected one that this processor runs: v2"):
-        levels.settings("v3")
+        stamps.settings("v3")
 
 
 def test_who_asks_for_a_processor_of_his_own_is_given_no_level(monkeypatch):
     monkeypatch.delenv("JITTOK_PLAIN", raising=False)
-    monkeypatch.setattr(levels, "runs", lambda: [*levels.LEVELS])
-    monkeypatch.setattr(levels, "ASKED", "")
-    assert [level for _, level in levels.modes()] == [*levels.LEVELS]
-    assert {mode for mode, level in levels.modes() if levels.LEVELS[level].plain} <= {"plain"}
+    monkeypatch.setattr(stamps, "runs", lambda: [*stamps.LEVELS])
+    monkeypatch.setattr(stamps, "ASKED", "")
+    assert [level for _, level in stamps.modes()] == [*stamps.LEVELS]
+    assert {mode for mode, level in stamps.modes() if stamps.LEVELS[level].plain} <= {"plain"}
     monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
-    assert levels.modes() == []
+    assert stamps.modes() == []
 
 
 def compiled_for(home, level):
-    assert python(home, SHOW, **levels.settings(level)) == "[1, 2, 3] compiled"
+    assert python(home, SHOW, **stamps.settings(level)) == "[1, 2, 3] compiled"
 
 
 @process
 def test_code_of_a_level_is_taken_where_there_is_none_of_the_processor(home):
-    compiled_for(home, levels.runs()[-1])
+    compiled_for(home, stamps.runs()[-1])
     assert python(home, SHOW) == "[1, 2, 3] cache"
     assert python(home, SHOW, NUMBA_BOUNDSCHECK="1") == "[1, 2, 3] compiled"
 
 
 @process
 def test_code_of_a_level_is_not_taken_by_a_processor_below_it(home):
-    compiled_for(home, levels.runs()[0])
-    lower = f"from jittok.kernels.jit import levels\nlevels.runs = lambda: {levels.runs()[1:]}\n"
+    compiled_for(home, stamps.runs()[0])
+    lower = f"from jittok.kernels.jit import stamps\nstamps.runs = lambda: {stamps.runs()[1:]}\n"
     assert python(home, lower + SHOW) == "[1, 2, 3] compiled"
 
 
@@ -85,7 +85,7 @@ def test_the_command_compiles_for_a_level_in_a_process_of_its_own(tmp_path):
     # the vocabulary without texts needs no kernel, so nothing takes long
     path = tmp_path / "none.gguf"
     write_none(path)
-    done = jittok(tmp_path, "warm", "--level", levels.runs()[-1], "--vocab", path, "--json")
+    done = jittok(tmp_path, "warm", "--level", stamps.runs()[-1], "--vocab", path, "--json")
     assert json.loads(done.stdout) == {"warm": [{"vocab": str(path), "type": "none", "ids": 0}]}, done.stderr
 
 

@@ -11,8 +11,8 @@ from numba.core import entrypoints
 from numba.core.errors import NumbaError
 from small_package import python
 
-from jittok.kernels.jit import I64, JIT, OutI64, compiler, helper, kernel, numba_shortcuts, object_code, shortcut_check
-from jittok.kernels.jit.gc_pause import gc_paused
+from jittok.kernels.jit import I64, JIT, OutI64, compiler, helper, kernel, numba_shortcuts, object_code
+from jittok.kernels.jit.compiling import gc_paused
 
 LIMIT = 15
 
@@ -135,20 +135,20 @@ def test_the_collector_works_in_the_child_of_a_fork():
 
 @compiled
 def test_a_numba_that_nobody_has_tried_is_tried_first(monkeypatch, caplog):
-    assert shortcut_check._why_not() == ""
+    assert numba_shortcuts._why_not() == ""
     real = numba_shortcuts.replacements
     with monkeypatch.context() as patch:
         patch.setattr(
             numba_shortcuts, "replacements", lambda *both: [*real(*both), (object_code, "no_such_name", None)]
         )
-        assert shortcut_check._why_not() == "it has no no_such_name"
+        assert numba_shortcuts._why_not() == "it has no no_such_name"
     with monkeypatch.context() as patch:
         patch.setattr(numba_shortcuts, "_all_parts", lambda _library: [])
-        assert "is missing" in shortcut_check._why_not()
-        patch.setattr(shortcut_check, "TESTED_VERSIONS", ("0.1",))
-        shortcut_check.shortcuts_work.cache_clear()
-        assert not shortcut_check.shortcuts_work()
-        shortcut_check.shortcuts_work.cache_clear()
+        assert "is missing" in numba_shortcuts._why_not()
+        patch.setattr(numba_shortcuts, "TESTED_VERSIONS", ("0.1",))
+        numba_shortcuts.shortcuts_work.cache_clear()
+        assert not numba_shortcuts.shortcuts_work()
+        numba_shortcuts.shortcuts_work.cache_clear()
     assert caplog.text.count("compiling takes longer with Numba") == 1
 
 
@@ -157,7 +157,7 @@ def test_a_numba_that_nobody_has_tried_is_tried_first(monkeypatch, caplog):
 def test_numba_alone_compiles_the_same(home):
     code = """
 import numpy as np
-from jittok.kernels.jit.shortcut_check import shortcuts_work
+from jittok.kernels.jit.numba_shortcuts import shortcuts_work
 from jittok.climb import climb
 out = np.zeros(3, np.int64)
 climb(out)

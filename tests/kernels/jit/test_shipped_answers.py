@@ -14,7 +14,7 @@ import pytest
 from small_package import PACKAGE, environment
 from test_shipped import NO_COMPILER, here, ship
 
-from jittok.kernels.jit import levels
+from jittok.kernels.jit import stamps
 
 TESTS = Path(__file__).parents[2]
 SETS = ["syn-rwkv"]
@@ -46,7 +46,7 @@ def home(tmp_path_factory):
     """A copy of the package with a library of these kernels."""
     home = tmp_path_factory.mktemp("shipped")
     shutil.copytree(PACKAGE, home / "jittok", ignore=shutil.ignore_patterns("__pycache__", "libs"))
-    least = levels.runs()[-1]
+    least = stamps.runs()[-1]
     name = "linux-aarch64" if least == "v8" else f"linux-x86_64-{least}"
     ship("emit.py", home, home / "bitcode", "plain", "--only", *(f"jittok.{each}" for each in NEEDED))
     ship("libraries.py", home, home / "bitcode", home / "jittok" / "kernels" / "jit" / "libs", name)

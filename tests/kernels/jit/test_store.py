@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from small_package import HELPER, KERNEL, SHOW, environment, python
 
-from jittok.kernels.jit import compile_lock, store
+from jittok.kernels.jit import compiling, store
 
 pytestmark = pytest.mark.process
 
@@ -194,16 +194,16 @@ fcntl.lockf(file, fcntl.LOCK_EX)
 print("held", flush=True)
 input()
 """
-    command = [sys.executable, "-c", hold, str(place) + compile_lock.ENDING]
+    command = [sys.executable, "-c", hold, str(place) + compiling.ENDING]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
-        monkeypatch.setattr(compile_lock, "MOST_SECONDS", 0.1)
-        with compile_lock.compile_turn(str(place), lambda: "nothing yet") as found:
+        monkeypatch.setattr(compiling, "MOST_SECONDS", 0.1)
+        with compiling.compile_turn(str(place), lambda: "nothing yet") as found:
             assert found == "nothing yet"
         assert place.with_name("a.o.lock").exists()  # it is the other one's
-        monkeypatch.setattr(compile_lock, "MOST_SECONDS", 60.0)
+        monkeypatch.setattr(compiling, "MOST_SECONDS", 60.0)
         other.kill()
-    with compile_lock.compile_turn(str(place), lambda: "done") as found:  # a killed process holds nothing
+    with compiling.compile_turn(str(place), lambda: "done") as found:  # a killed process holds nothing
         assert found == "done"
     assert not place.with_name("a.o.lock").exists()
 

@@ -17,9 +17,9 @@ from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND, IMPOSSIBLE, RE
 from jittok.kernels.merging.left_to_right import ROW as CHAIN_ROW
 from jittok.kernels.models import bpe
 from jittok.kernels.models.bpe.merge_boundary_tables import all_joined
-from jittok.kernels.models.vocab_types import kind_of
 from jittok.kernels.pretokenize.splitters import GENERAL
 from jittok.kernels.safe_cuts.rules import no_cuts
+from jittok.vocab.types import type_of
 
 pytestmark = pytest.mark.skipif(not JIT, reason="compiling a whole vocabulary takes half a minute without the compiler")
 
@@ -95,7 +95,7 @@ def test_cut_and_uncut_give_the_same_ids(name):
     vocab = tokenizer(name)._encoder.vocab
     if vocab.type not in CUT_TYPES:
         pytest.skip("is encoded without cuts")
-    model = importlib.import_module(kind_of(vocab).module)
+    model = importlib.import_module(type_of(vocab).module)
     arrays = model.compile_pipeline(vocab.pipeline)
     cut, uncut = Encoder(vocab, arrays), Encoder(vocab, arrays._replace(rules=no_cuts()))
     for seed in range(2):

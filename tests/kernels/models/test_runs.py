@@ -11,10 +11,10 @@ from made_up import made_up_vocab
 
 from jittok.kernels.fragments import FRAGMENT, NEED, OUT_OF_CAPACITY, OUT_OF_WORK, PAD, TEXT, TEXT_PREFIXED
 from jittok.kernels.jit import JIT, frozen
-from jittok.kernels.models.vocab_types import kind_of
 from jittok.vocab import Vocab
 from jittok.vocab.bundled import bundled_vocab
 from jittok.vocab.keys import pre_names
+from jittok.vocab.types import type_of
 
 NAMES = [
     "syn-spm-user", "syn-spm-nobytes", "syn-ugm-user", "syn-ugm-space", "syn-ugm-plain", "syn-wpm-mixed", "syn-gemma4",
@@ -40,7 +40,7 @@ def compiled(name):
         vocab = gpt2()._replace(pre_type=name, **flags)
     else:
         vocab = made_up_vocab(name)
-    model = importlib.import_module(kind_of(vocab).module)
+    model = importlib.import_module(type_of(vocab).module)
     return model, model.compile_pipeline(vocab.pipeline)
 
 

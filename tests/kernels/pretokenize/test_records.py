@@ -10,13 +10,13 @@ from pair_vocab import byte_alphabet
 from write_gguf import vocab_file
 
 from jittok import Tokenizer
-from jittok.cli.differences import known_differences
 from jittok.errors import UnsupportedVocab
 from jittok.kernels import vocab_cache
 from jittok.kernels.pretokenize import records
 from jittok.kernels.pretokenize.splitters import GENERAL, LINES, LLAMA3
 from jittok.reference.tokenize import tokenize
 from jittok.vocab import read_vocab
+from jittok.vocab.types import type_of
 
 NUMBERS = count(1000)
 LETTERS = "ab1A' .\n"
@@ -128,7 +128,8 @@ def test_names_and_notes_of_a_record_are_known_everywhere(with_record):
     number = with_record(RECORDS["made-up"][1])
     found = read_vocab(file_with("another"))
     assert (found.pre_type, found.ignore_merges) == (number, False)
-    notes = known_differences(read_vocab(file_with("made-up")))
+    vocab = read_vocab(file_with("made-up"))
+    notes = type_of(vocab).differences(vocab)
     assert "made up" in notes
     assert any("where the case changes" in note for note in notes)
 

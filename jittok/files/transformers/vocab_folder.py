@@ -10,13 +10,13 @@ from typing import Any
 from jittok.common.pipeline.pipeline import Pipeline
 from jittok.common.pipeline.steps import JoinBytes, Pattern, ReplaceEach, Trim
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
-from jittok.files.auto_class import beside as read_beside
-from jittok.files.auto_class import class_of
 from jittok.files.contents import parse_json, read_file
+from jittok.files.hf.tokenizer_json import pipeline_of
 from jittok.files.json_nodes import Node
-from jittok.files.roles import with_roles
-from jittok.files.tiktoken_encodings import LANGUAGES
-from jittok.files.tokenizer_json import pipeline_of
+from jittok.files.ranks import LANGUAGES
+from jittok.files.transformers.auto_class import beside as read_beside
+from jittok.files.transformers.auto_class import class_of
+from jittok.files.transformers.roles import with_roles
 
 CLIP = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 END = "<|endoftext|>"

@@ -3,10 +3,15 @@ from typing import Any
 
 import pytest
 
-from jittok.cli.differences import known_differences
+from jittok.vocab import Vocab
 from jittok.vocab.keys import pre_names
+from jittok.vocab.types import type_of
 
 USER_DEFINED = 16
+
+
+def known_differences(vocab: Vocab) -> list[str]:
+    return type_of(vocab).differences(vocab)
 
 
 def test_every_pre_name_has_sentences_about_it(vocab_of: Callable[..., Any]) -> None:

@@ -1,33 +1,38 @@
 """Adding a vocabulary type is registering one class: everything that asks the types then knows of it."""
 
+import ast
 import importlib
+import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import jittok
 from jittok.align.aligner import Aligner
+from jittok.common.pipeline.steps import TEXT as AS_IT_IS
 from jittok.common.rows import Ragged
 from jittok.decode.pieces import build_pieces
 from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.kernels.models import vocab_types
 from jittok.kernels.pretokenize.records import pre_names
+from jittok.vocab import types
 
 
-class Toy(vocab_types.BasicType):
+class Toy(types.VocabType):
     """Encodes by the kernel of llama.cpp's test type, prints as it is spelled, and always begins with BOS."""
 
     name, module = "toy", "jittok.kernels.models.fake_model"
-    alignment = vocab_types.AlignmentRules("texts only", "literal")
+    alignment = types.AlignmentRules("texts only", "literal")
 
     def around(self, vocab):
         return (True, "bos", vocab.bos_id), (False, "eos", vocab.eos_id)
 
-    def spelling(self, vocab):  # noqa: ARG002
-        return vocab_types.AS_IS
+    def prints(self, vocab):  # noqa: ARG002
+        return AS_IT_IS
 
     def newline_id(self, vocab, encoder):  # noqa: ARG002
         return vocab.bos_id
@@ -35,9 +40,9 @@ class Toy(vocab_types.BasicType):
 
 @pytest.fixture
 def toy(monkeypatch):
-    monkeypatch.setattr(vocab_types, "KINDS", dict(vocab_types.KINDS))
-    monkeypatch.setattr("jittok.encode.encoder.KINDS", vocab_types.KINDS)
-    vocab_types.register(Toy())
+    monkeypatch.setattr(types, "TYPES", dict(types.TYPES))
+    monkeypatch.setattr("jittok.encode.encoder.TYPES", types.TYPES)
+    types.register(Toy())
 
 
 TOKENS = ["▁a".encode(), b"b", b"ccc"]
@@ -56,7 +61,7 @@ def test_a_type_that_was_registered_encodes_decodes_and_aligns(vocab_of):
     pieces = build_pieces(vocab)
     assert pieces.blob.tobytes() == b"".join(TOKENS)
     assert np.diff(pieces.offsets).tolist() == [4, 1, 3]
-    assert vocab_types.kind_of(vocab).newline_id(vocab, encoder) == 1
+    assert types.type_of(vocab).newline_id(vocab, encoder) == 1
     assert Aligner(vocab).lengths.direct == 0
 
 
@@ -84,7 +89,7 @@ TYPES = {
 @pytest.mark.parametrize("name", TYPES)
 def test_arrays_are_made_of_steps_and_the_model_alone(name, vocab_of):
     vocab = vocab_of(TOKENS, type=name, **TYPES[name])
-    compile_pipeline = importlib.import_module(vocab_types.KINDS[name].module).compile_pipeline
+    compile_pipeline = importlib.import_module(types.TYPES[name].module).compile_pipeline
     alone, known = compile_pipeline(vocab.pipeline._replace(vocab=None)), compile_pipeline(vocab.pipeline)
     for one, other in zip(flat(alone), flat(known), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
@@ -98,11 +103,39 @@ def flat(arrays):
 @pytest.mark.process
 def test_types_are_known_without_their_kernels():
     script = (
-        "import sys, jittok.kernels.models.vocab_types as k; "
-        "assert set(k.KINDS) >= {'spm', 'bpe', 'none'}; "
-        "models = [m for m in sys.modules if m.startswith('jittok.kernels.models.')]; "
-        "print([m for m in models if m != 'jittok.kernels.models.vocab_types'], "
-        "'numba' in sys.modules)"
+        "import sys, jittok.vocab.types as t; "
+        "assert set(t.TYPES) >= {'spm', 'bpe', 'none'}; "
+        "print([m for m in sys.modules if m.startswith('jittok.kernels.models.')], 'numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[]", "False"]
+
+
+def test_every_module_that_a_type_names_is_there():
+    for kind in types.TYPES.values():
+        for module in filter(None, (kind.module, kind.reference, kind.stages)):
+            assert importlib.util.find_spec(module), (kind.name, module)
+
+
+NAMED = {
+    "vocab/types.py",  # the types
+    "vocab/releases.py",  # `tokenizer.ggml.model` of releases
+    "reference/attributes.py",  # llama.cpp's default ids, for the judge of attributes
+    "common/pipeline/pipeline.py",  # a file's model under the name that a GGUF has for it
+    "encode/pipeline_encoder.py", "encode/compile_plan.py", "encode/normalizing_encoder.py",  # kernels of such models
+    "files/rwkv.py",  # a format of that name
+    "convert/targets.py",  # `tokenizer.ggml.model` of a file that is written
+    "cli/train.py", "cli/train_options.py", "cli/train_words.py",  # what may be trained
+}  # fmt: skip
+"""Files that may name a type, and why."""
+
+
+def test_only_the_record_of_a_type_names_it():
+    package = Path(jittok.__file__).parent
+    names = types.TYPES.keys() - {"bpe", "test", "none", "unigram"}  # words with other meanings
+    found = set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and node.value in names:
+                found.add(path.relative_to(package).as_posix())
+    assert found - NAMED == set()

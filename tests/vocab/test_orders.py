@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jittok.vocab.libstdcxx_order import BUCKETS, _heap_sort, std_hashes, std_sort, unordered_map_order
+from jittok.vocab.attributes import BUCKETS, _heap_sort, std_hashes, std_sort, unordered_map_order
 from jittok.vocab.load import _flat
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "libstdcxx.json").read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 """The class that transformers' AutoTokenizer selects for a folder, and how it reads the files.
 
-`transformers_classes.json` beside this file is what transformers says of itself; `python upstream/record_classes.py`
-writes it.
+`transformers_classes.json` beside this file holds what transformers' own sources define; `python
+upstream/record_classes.py` writes it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def model_files(folder: Path) -> list[dict[str, Any]]:
 
 
 def class_of(folder: Path, byte_level: bool = False) -> str | None:
-    """The class of the files in a folder; None where no file says one, which AutoTokenizer refuses.
+    """The class of the files in a folder; None where no file names one, which AutoTokenizer refuses.
 
     byte_level: whether there is a tokenizer.json whose steps spell bytes
     """
@@ -82,7 +82,7 @@ def class_of(folder: Path, byte_level: bool = False) -> str | None:
 
 
 def _real(name: str) -> str:
-    """The class that a name means: one that no one knows is the general one."""
+    """The class of a name; the general one for an unknown name."""
     classes: Mapping[str, str] = known()["classes"]
     found = classes.get(name) or classes.get(name.removesuffix("Fast"), GENERAL)
     return GENERAL if found == "PythonBackend" else found

@@ -10,8 +10,8 @@ import numpy as np
 
 from jittok.common.pipeline.models import NO_TOKEN
 from jittok.common.pipeline.pipeline import Pipeline
-from jittok.files.auto_class import beside, model_files, named_tokens
 from jittok.files.json_nodes import Node
+from jittok.files.transformers.auto_class import beside, model_files, named_tokens
 
 ROLES = ("bos", "eos", "unk", "pad")
 

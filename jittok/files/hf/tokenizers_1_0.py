@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jittok.errors import InWords
-from jittok.files.hf_steps import flat
+from jittok.files.hf.steps import flat
 from jittok.files.json_nodes import Node
 
 VERSION = "2.0"

@@ -24,11 +24,17 @@ from jittok.common.pipeline.pipeline import (
 )  # fmt: skip
 from jittok.common.pipeline.steps import Spaced
 from jittok.errors import InWords
-from jittok.files.growth import MOST_AROUND, Growth
-from jittok.files.hf_empty import check_empty_texts, without_empty
-from jittok.files.hf_merges import KnownTexts, Vocabulary
-from jittok.files.hf_models import read_model
-from jittok.files.hf_steps import decoders, flat, normalizers, splitters
+from jittok.files.hf.models import Vocabulary, read_model
+from jittok.files.hf.steps import (
+    MOST_AROUND,
+    Growth,
+    check_empty_texts,
+    decoders,
+    flat,
+    normalizers,
+    splitters,
+    without_empty,
+)
 from jittok.files.json_nodes import Node
 
 LIBRARY = "tokenizers"
@@ -95,7 +101,7 @@ def make_pipeline(
 
 
 def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple[list[AddedToken], tuple[str, ...]]:
-    """(the added tokens, notes on those whose id is not what the file says).
+    """(the added tokens, notes on those whose id differs from the file's).
 
     A token has the id that the model's vocabulary has for its text, else the next free one from the vocabulary's size
     on; the file's own is only compared. Of a token that is there twice the last flags hold, but it stays special.
@@ -111,8 +117,6 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
     rows = [] if node.value is None else node.items()
     if len(rows) > MOST_ADDED:
         raise node.bad(InWords(f"{len(rows)} added tokens"), f"at most {MOST_ADDED}")
-    if isinstance(ids, KnownTexts):
-        ids = ids.of([row.get("content", str) for row in rows])
     for row in rows:
         content, said = row.get("content", str), row.count("id")
         flags = [row.get(name, bool) for name in ("special", "normalized", "lstrip", "rstrip", "single_word")]
@@ -156,7 +160,7 @@ def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _checked_type(part: Node) -> str:
-    """What a post-processor is. UnsupportedVocab where its keys say otherwise: the library goes by them alone."""
+    """The type of a post-processor. UnsupportedVocab if its keys contradict it: the library uses the keys alone."""
     kind = by_keys = part.type()
     if part.has("cls") and part.has("sep"):
         flags = [type(part.child(name).value) is bool for name in ("trim_offsets", "add_prefix_space")]

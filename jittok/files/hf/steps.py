@@ -1,4 +1,13 @@
-"""The normalizers, pre-tokenizers and decoders of a tokenizer.json as steps of a Pipeline."""
+"""The normalizers, pre-tokenizers and decoders of a tokenizer.json as steps of a Pipeline.
+
+How long a text may become is bounded before anything runs (`Growth`): a step that doubles a text is harmless, and forty
+of them need a terabyte for one character. So each step has a bound for what a byte may become, and the step at which
+the product is too large is refused. A step may also write something once for each pre-token; that has a byte at least.
+
+Normalizers that prepend or match the empty text are checked (`check_empty_texts`): tokenizers keeps which characters of
+the document each character comes from. A text put before the empty text, and what replaces it, come from none. A later
+step that maps characters then fails, or writes the first character twice. Such files are refused.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +16,15 @@ import binascii
 from collections.abc import Callable, Iterator
 from typing import TypeVar, get_args
 
+from jittok.common.pipeline.growth import GrowthProduct
 from jittok.common.pipeline.known_patterns import GPT2
-from jittok.common.pipeline.patterns import PatternError, check_pattern
+from jittok.common.pipeline.patterns import PatternError, check_pattern, matches_empty
 from jittok.common.pipeline.steps import (
     ALWAYS,
     BEHAVIORS,
     CONTIGUOUS,
     CRATE,
+    FIRST,
     ISOLATED,
     NEVER,
     REMOVED,
@@ -49,8 +60,57 @@ from jittok.common.unicode.characters import SPACE_MARK
 from jittok.common.unicode.libraries import Form
 from jittok.errors import InWords
 from jittok.files.charsmap import checked_charsmap
-from jittok.files.growth import Growth
 from jittok.files.json_nodes import Node
+
+MOST_GROWTH = 1 << 16
+"""Bytes that one byte of a text may become. The steps of real models make less than 2,000 of it."""
+MOST_AROUND = 1 << 12
+"""Ids that a template may put around a text."""
+
+
+class Growth(GrowthProduct):
+    """What one byte of a text may have become, step after step of a file."""
+
+    def add(self, node: Node, step: Normalizer | Splitter | Decoder) -> None:
+        """Count one step. node: its component in the file. Raises UnsupportedVocab where the product is too large."""
+        most = self.count(step)
+        if most > MOST_GROWTH:
+            name = type(step).__name__
+            raise node.unknown(
+                InWords(f"{name}, which may expand one byte of text to {most:,.0f}"),
+                f"steps that make at most {MOST_GROWTH:,} bytes of one, all together",
+            )
+
+
+MAPS = (Map, Compose, Clusters, SpellBytes)
+"""Steps that map characters one by one."""
+
+
+def check_empty_texts(root: Node, normalize: tuple[Normalizer, ...], split: tuple[Splitter, ...]) -> None:
+    """UnsupportedVocab where a step maps characters after the empty text was prepended or replaced."""
+    for k, step in enumerate(normalize):
+        after: tuple[Normalizer | Splitter, ...] = (*normalize[k + 1 :], *split)
+        bad: tuple[type, ...]
+        if step == Prepend(""):
+            bad, what = (*MAPS, Strip), "the empty text is prepended"
+        elif isinstance(step, Replace) and step.content and matches_empty(step.pattern):
+            bad, what = MAPS, "the empty text is replaced"
+        else:
+            continue
+        for later in after:
+            if isinstance(later, bad):
+                raise root.child("normalizer").unknown(
+                    root.child("normalizer").value,
+                    f"no step that maps characters ({type(later).__name__}) after {what}: tokenizers fails on texts "
+                    "there, or writes characters twice",
+                )
+
+
+def without_empty(normalize: tuple[Normalizer, ...], split: tuple[Splitter, ...]) -> tuple[Normalizer, ...]:
+    """Normalizers without one that prepends the empty text, which matters only to a step that uses document offsets."""
+    asked = any(isinstance(stage, Metaspace) and stage.scheme == FIRST for stage in split)
+    return normalize if asked else tuple(step for step in normalize if step != Prepend(""))
+
 
 Step = TypeVar("Step", Normalizer, Splitter, Decoder)
 MOST_STEPS = 100
@@ -100,7 +160,7 @@ def _typed(node: Node, untyped: dict[str, tuple[str, ...]]) -> Node:
 
 
 def read_pattern(node: Node) -> Pattern:
-    """{"String": text} or {"Regex": pattern}. The empty text is found at every place, as by the empty pattern."""
+    """{"String": text} or {"Regex": pattern}. The empty text is found at every offset, as by the empty pattern."""
     if set(node.of(dict)) == {"String"}:
         return Pattern(node.get("String", str), literal=True)
     if set(node.of(dict)) != {"Regex"}:
