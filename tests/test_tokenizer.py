@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import jittok
 from jittok.common.rows import Ragged, TokenArray
-from jittok.encode import encoder, stretches
-from jittok.encode.workspace import LONGEST_HELD
+from jittok.encode import encoder, limits, stretches
+from jittok.encode.limits import LONGEST_HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.tokenizer import Tokenizer
 from jittok.tokenizer.pickling import own_of
@@ -63,8 +63,8 @@ def test_threads_and_stretches_do_not_change_ids(spm: Tokenizer, monkeypatch: py
     texts = [f"{'ab hi ' * (i % 50)}<tool>{i}" for i in range(3000)]
     whole = spm.encode_batch(texts, threads=1)
     for size in (100, 5000):
-        monkeypatch.setattr(stretches, "STRETCH_MIN", size)
-        monkeypatch.setattr(stretches, "STRETCH_BYTES", size)
+        monkeypatch.setattr(limits, "STRETCH_MIN", size)
+        monkeypatch.setattr(limits, "STRETCH_BYTES", size)
         for threads in (1, 2, 5):
             assert spm.encode_batch(texts, threads=threads) == whole
             assert spm.encode_batch(iter(texts), threads=threads) == whole

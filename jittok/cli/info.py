@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,9 @@ HELP = "Show facts about a vocabulary, and where its ids are known to differ fro
 EXAMPLES = """# a bundled vocabulary
 jittok info gpt-2
 # a model's own file: its steps, and whether compiled kernels run them
-jittok info tokenizer.json"""
+jittok info tokenizer.json
+# what happens to a text, step by step, and where
+jittok info gpt-2 --steps --text 'Hello 1234'"""
 FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
 KINDS = {"normal": 4, "unknown": 1, "control": 8, "user_defined": 16, "unused": 2, "byte": 32}
 """llama.cpp's attribute bits by name."""
@@ -33,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.add_argument("file", nargs="?", metavar="FILE|NAME", help="same as --vocab")
     add_vocab(parser, required=False)
+    parser.add_argument(
+        "--steps", action="store_true", help="only the steps from a text to its ids: what each does, by which kernel, "
+        "and where that is",
+    )  # fmt: skip
+    parser.add_argument("--text", metavar="TEXT", help="the text that --steps shows after each step")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,7 +49,13 @@ def run(options: argparse.Namespace) -> int:
         found = "no vocabulary" if options.vocab is None else f"{options.file} and --vocab {options.vocab}"
         raise ValueError(f"found {found}, expected one vocabulary: jittok info FILE|NAME")
     options.vocab = options.vocab or options.file
+    if options.text is not None and not options.steps:
+        raise ValueError("--text: found no --steps, which it is for")
     tok = open_vocab(options)
+    if options.steps:
+        explained = tok.explain() if options.text is None else tok.explain(os.fsencode(options.text))
+        write((json.dumps(explained.to_dicts()) if options.json else repr(explained)) + "\n")
+        return 0
     if not isinstance(tok.vocab, Vocab):
         return show(tok, tok.vocab, options.json)
     known = facts_of(tok)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok.cli.common import write
-from jittok.cli.step_descriptions import in_words
 from jittok.common.display.terminal import print_notes, print_table
 from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.descriptions import in_words
 from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.common.pipeline.steps import Cut
 from jittok.kernels.pretokenize.compile import chain_of

@@ -17,16 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.rows.token_array import TokenArray, joined
-from jittok.encode import chunked_alignment as few
-from jittok.encode.buffer_pool import BufferPool
-from jittok.encode.copies import copied, own
-from jittok.encode.encoder import SPARE_IDS, Encoder
-from jittok.encode.failures import failure_of
-from jittok.encode.long_document import LEAST_BYTES, PART_BYTES, InOrder, part_fragments
-from jittok.encode.options import EncodeOptions
-from jittok.encode.stretches import DOCUMENT_WEIGHT, STRETCH_BYTES, finished, progress_bar, stretches_of, thread_count
-from jittok.encode.workspace import BYTES_PER_COPY, Workspace
-from jittok.errors import JittokError
+from jittok.encode import limits
+from jittok.encode.buffers import BufferPool, Workspace
+from jittok.encode.cutters import EncodeOptions
+from jittok.encode.encoder import SPARE_IDS, Encoder, failure_of
+from jittok.encode.long_document import InOrder, align_in_chunks, part_fragments
+from jittok.encode.stretches import DOCUMENT_WEIGHT, Stretch, finished, progress_bar, stretches_of, thread_count
+from jittok.errors import EncodingFailed, JittokError
 from jittok.kernels.inputs import Documents, reads_wide
 from jittok.kernels.jit import interruptible_if_long
 
@@ -39,10 +36,6 @@ UNKNOWN_TIMES = 4
 """The guess of an iterator's size, as a multiple of its first block. Capacity that is not used costs nothing."""
 LEAST_DETACHED_IDS = 1 << 15
 """From this many ids on the array is given to the caller; fewer are copied, and the workspace keeps its array."""
-EXTRA_STRETCH_BYTES = 1 << 18
-"""Bytes of a stretch with extra results, which take much more memory than its ids."""
-LEAST_WIDE_BYTES = 1 << 17
-"""Bytes of `str` that are not ASCII, which kernels read faster than `str.encode` does, with all that is around them."""
 CAPACITY_MARGIN = 1.2
 """Capacity for ids, as a multiple of the estimate by the first texts. The rest is returned to the system."""
 
@@ -59,7 +52,7 @@ def encode_batch(encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int
 
 def encode_one(encoder: Encoder, text: bytes, rule: EncodeOptions, threads: int | None) -> NDArray[np.int32]:
     """`Encoder.one`, on several threads if the text is long and the model has safe cuts. Raises EncodingFailed."""
-    if thread_count(threads) == 1 or len(text) < LEAST_BYTES or not encoder.can_split_at_spaces(len(text)):
+    if thread_count(threads) == 1 or len(text) < limits.LEAST_BYTES or not encoder.can_split_at_spaces(len(text)):
         return encoder.one(text, rule)
     ((ids, _),) = stretches(encoder, [text], rule, threads, together=True)
     return ids  # type: ignore[no-any-return]
@@ -98,42 +91,31 @@ def stretches(
     wait = True
     try:
         whole = threads == 1 and keep_ids
-        most = EXTRA_STRETCH_BYTES if extra_results is not None else PART_BYTES if together else STRETCH_BYTES
-        wide = LEAST_WIDE_BYTES if extra_results is None and not rule.replace and reads_wide() else 0
+        most = limits.PART_BYTES if together else limits.STRETCH_BYTES
+        most = most if extra_results is None else limits.EXTRA_STRETCH_BYTES
+        wide = limits.LEAST_WIDE_BYTES if extra_results is None and not rule.replace and reads_wide() else 0
         source = stretches_of(texts, rule.replace, threads, whole, extra_results is None, most, wide)
-        for docs, base, first, last, alone in source:
-            if isinstance(docs, BaseException):  # reading failed: documents before it may have failed earlier
+        for stretch in source:
+            if isinstance(stretch.docs, BaseException):  # documents before it may have failed earlier
                 yield from finished(pending, 0, bar)
-                raise docs
-            if (
-                alone
-                and not pending
-                and threads > 1
-                and extra_results is None
-                and _worth_parting(encoder, docs, first, last)
-            ):
+                raise stretch.docs
+            first = stretch.alone and not pending
+            if first and threads > 1 and extra_results is None and _is_long(encoder, stretch):
                 pool = pool or _threads(threads)
-                result = _in_parts(encoder, docs, base, first, rule, threads, pool, keep_ids)
-                if bar is not None:
-                    bar.update(1)
-                yield result
+                yield _in_parts(encoder, stretch, rule, threads, pool, keep_ids)
+                _advance(bar, 1)
             elif threads == 1 and keep_ids and together:
-                jobs = chain([(docs, base, first, last, alone)], source)
-                yield _one_by_one(encoder, jobs, _times(texts, docs), rule, bar)
-            elif threads == 1 or (alone and not pending):
-                yield _stretch(encoder, docs, base, first, last, rule, keep_ids, extra_results, chunked)
-                if bar is not None:
-                    bar.update(last - first)
+                yield _one_by_one(encoder, chain([stretch], source), _times(texts, stretch.docs), rule, bar)
+            elif threads == 1 or first:
+                yield _stretch(encoder, stretch, rule, keep_ids, extra_results, chunked)
+                _advance(bar, stretch.number)
             elif together:
                 pool = pool or _threads(threads)
-                jobs = chain([(docs, base, first, last, alone)], source)
-                expected = docs.size(0, docs.starts.size) * _times(texts, docs)
-                yield _in_order(encoder, jobs, expected, rule, threads, pool, bar)
+                expected = stretch.docs.size(0, stretch.docs.starts.size) * _times(texts, stretch.docs)
+                yield _in_order(encoder, chain([stretch], source), expected, rule, threads, pool, bar)
             else:
                 pool = pool or _threads(threads)
-                pending.append(
-                    pool.submit(_stretch, encoder, docs, base, first, last, rule, keep_ids, extra_results, chunked)
-                )
+                pending.append(pool.submit(_stretch, encoder, stretch, rule, keep_ids, extra_results, chunked))
                 yield from finished(pending, (2 if extra_results else 4) * threads, bar)
         yield from finished(pending, 0, bar)
     except (JittokError, GeneratorExit):
@@ -154,30 +136,32 @@ def _in_python(encoder: Encoder, extra_results: Callable[..., Any] | None) -> bo
     return encoder.in_python or bool(getattr(getattr(extra_results, "__self__", None), "in_python", False))
 
 
-def _worth_parting(encoder: Encoder, docs: Documents, first: int, last: int) -> bool:
-    size = docs.size(first, last)
-    return last - first == 1 and size >= LEAST_BYTES and encoder.can_split_at_spaces(size)
+def _is_long(encoder: Encoder, stretch: Stretch) -> bool:
+    """Whether this is one document that several threads encode faster than one."""
+    size = stretch.size
+    return stretch.number == 1 and size >= limits.LEAST_BYTES and encoder.can_split_at_spaces(size)
+
+
+def _advance(bar: Any, documents: int) -> None:
+    if bar is not None:
+        bar.update(documents)
+
+
+Result = tuple[NDArray[np.int32], NDArray[np.int64]]
+"""Ids, and the ends of the rows in them."""
 
 
 def _in_parts(
-    encoder: Encoder,
-    docs: Documents,
-    base: int,
-    document: int,
-    rule: EncodeOptions,
-    threads: int,
-    pool: Pool,
-    keep: bool,
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    encoder: Encoder, stretch: Stretch, rule: EncodeOptions, threads: int, pool: Pool, keep: bool
+) -> Result:  # fmt: skip
     """The ids of one document (none without `keep`) and their number, by several threads."""
-    if docs.to_copy:
-        docs, base, document = own(docs, base, document, document + 1), base + document, 0
-    size = docs.size(document, document + 1)
+    docs, base, document, last, _ = own(stretch) if stretch.docs.to_copy else stretch
+    size = docs.size(document, last)
     with encoder.workspace() as workspace:
         workspace.expect(docs, size)
-        count = encoder.cut(workspace, docs, document, document + 1, rule)
+        count = encoder.cut(workspace, docs, document, last, rule)
         fragments = workspace.detach_fragments(count)
-    cut, first = part_fragments(docs, fragments, max(size // PART_BYTES, 4 * threads))
+    cut, first = part_fragments(docs, fragments, max(size // limits.PART_BYTES, 4 * threads))
 
     def encode(workspace: Workspace, part: int, at: int) -> int:
         its = slice(first[part], first[part + 1])
@@ -207,7 +191,7 @@ def parts_of_one(encoder: Encoder, text: bytes, rule: EncodeOptions) -> Iterator
 
     Raises EncodingFailed at the part that fails; the ids of the parts before it have been yielded by then.
     """
-    if len(text) < PART_BYTES or not encoder.can_split_at_spaces(len(text)):
+    if len(text) < limits.PART_BYTES or not encoder.can_split_at_spaces(len(text)):
         yield encoder.one(text, rule)
         return
     start, stop = (np.array([position]) for position in (0, len(text)))
@@ -220,7 +204,7 @@ def parts_of_one(encoder: Encoder, text: bytes, rule: EncodeOptions) -> Iterator
         fragments = workspace.detach_fragments(count)
     finally:
         encoder.release(workspace)
-    (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // PART_BYTES))
+    (starts, stops, tokens), first = part_fragments(docs, fragments, -(-len(text) // limits.PART_BYTES))
     for i, j in pairwise(first):
         workspace = encoder.acquire()  # not held while the caller has the ids
         try:
@@ -238,66 +222,53 @@ def parts_of_one(encoder: Encoder, text: bytes, rule: EncodeOptions) -> Iterator
 
 
 def _in_order(
-    encoder: Encoder,
-    source: Iterable[tuple[Any, int, int, int, bool]],
-    expected: float,
-    rule: EncodeOptions,
-    threads: int,
-    pool: Pool,
+    encoder: Encoder, source: Iterable[Stretch], expected: float, rule: EncodeOptions, threads: int, pool: Pool,
     bar: Any,
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+) -> Result:  # fmt: skip
     """The ids of many stretches, by several threads, and the ends of their rows. expected: a guess of all bytes."""
     rows: list[NDArray[np.int64]] = []
     sizes: list[int] = []
 
-    def jobs() -> Iterator[tuple[Documents, int, int, int, int]]:
-        for docs, base, first, last, _ in source:
-            if isinstance(docs, BaseException):
-                raise docs
+    def jobs() -> Iterator[tuple[Stretch, int]]:
+        for stretch in source:
+            stretch.checked()
             rows.append(np.zeros(0, np.int64))
             sizes.append(0)
-            yield docs, base, first, last, len(rows) - 1
-            if bar is not None:
-                bar.update(sum(row.size for row in rows) - bar.n)
+            yield stretch, len(rows) - 1
+            _advance(bar, sum(row.size for row in rows) - (0 if bar is None else bar.n))
 
-    def encode(workspace: Workspace, job: tuple[Documents, int, int, int, int], at: int) -> int:
-        docs, base, first, last, number = job
-        if docs.to_copy:
-            docs = copied(encoder, workspace, docs, base, first, last, rule)
-            base, first, last = base + first, 0, last - first
-        fragments = encoder.cut(workspace, docs, first, last, rule)
-        done = encoder.encode(workspace, docs, first, last, fragments, rule, base, at)
-        rows[number], sizes[number] = _row_ends(workspace, last - first, at), done - at
+    def encode(workspace: Workspace, job: tuple[Stretch, int], at: int) -> int:
+        stretch, number = job
+        done = _run(encoder, workspace, copied(encoder, workspace, stretch, rule), rule, at)
+        rows[number], sizes[number] = _row_ends(workspace, stretch.number, at), done - at
         return done
 
     line = InOrder(lambda: int(1.25 * encoder.ids_per_byte * expected) + SPARE_IDS, BufferPool(encoder.kept))
     ids = line.run(pool, threads, jobs(), encode, encoder.acquire, encoder.release)
-    if bar is not None:
-        bar.update(sum(row.size for row in rows) - bar.n)
+    _advance(bar, sum(row.size for row in rows) - (0 if bar is None else bar.n))
     ends = np.concatenate(rows)
     ends += np.repeat(np.cumsum([0, *sizes[:-1]]), [row.size for row in rows])
     return ids, ends
 
 
 def _one_by_one(
-    encoder: Encoder, source: Iterable[tuple[Any, int, int, int, bool]], times: float, rule: EncodeOptions, bar: Any
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    encoder: Encoder, source: Iterable[Stretch], times: float, rule: EncodeOptions, bar: Any
+) -> Result:  # fmt: skip
     """The ids of many stretches in one array, and the ends of their rows. times: a guess of all bytes, as a multiple of
     those of the first stretch."""
     count, rows = 0, list[NDArray[np.int64]]()
     with encoder.workspace() as workspace:
-        for docs, base, first, last, _ in source:
-            if isinstance(docs, BaseException):
-                raise docs
-            size = docs.size(first, last)
+        for stretch in source:
+            docs, _, first, last, _ = stretch.checked()
+            size, number = docs.size(first, last), last - first
             capacity = int(CAPACITY_MARGIN * encoder.ids_per_byte * size * times) + SPARE_IDS
             if not rows and times > 1 and workspace.ids.size < capacity:
                 workspace.grow_ids(capacity, 0)
-            workspace.expect(docs, size + DOCUMENT_WEIGHT * (last - first))
-            count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, count)
+            workspace.expect(docs, size + DOCUMENT_WEIGHT * number)
+            count, row_ends = _encoded(encoder, workspace, stretch, rule, count)
             rows.append(row_ends)
             if bar is not None:
-                bar.update(last - first)
+                bar.update(number)
         return _taken(workspace, count), rows[0] if len(rows) == 1 else np.concatenate(rows)
 
 
@@ -309,88 +280,61 @@ def _taken(workspace: Workspace, count: int) -> NDArray[np.int32]:
 
 
 def _stretch(
-    encoder: Encoder,
-    docs: Documents,
-    base: int,
-    first: int,
-    last: int,
-    rule: EncodeOptions,
-    keep_ids: bool,
-    extra_results: Callable[..., Any] | None,
-    chunked: bool,
-) -> tuple[Any, ...]:
-    """The ids of documents first .. last - 1, the ends of their rows, and the result of `extra_results`. base: the
-    number of document 0."""
-    if docs.to_copy and extra_results is not None:
-        docs, base, first, last = own(docs, base, first, last), base + first, 0, last - first
+    encoder: Encoder, stretch: Stretch, rule: EncodeOptions, keep_ids: bool,
+    extra_results: Callable[..., Any] | None, chunked: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """The ids of a stretch, the ends of its rows, and the result of `extra_results`."""
+    if stretch.docs.to_copy and extra_results is not None:
+        stretch = own(stretch)
     with encoder.workspace() as workspace:
-        size = docs.size(first, last) + DOCUMENT_WEIGHT * (last - first)
-        workspace.expect(docs, size)
+        workspace.expect(stretch.docs, stretch.weight)
         workspace.counting = not keep_ids
-        if chunked and last - first == 1 and extra_results is not None:
-            fragments = encoder.cut(workspace, docs, first, last, rule)
-            if fragments > few.LEAST_FRAGMENTS:
-                asked = partial(interruptible_if_long(size), extra_results)
-                count, spans = few.align_in_chunks(encoder, workspace, docs, base, first, fragments, rule, asked)
-                return _taken(workspace, count), np.array([count]), spans
-            count = encoder.encode(workspace, docs, first, last, fragments, rule, base)
-            row_ends = _row_ends(workspace, 1)
-        else:
-            count, row_ends = _encoded(encoder, workspace, docs, base, first, last, rule, 0)
-        extra: tuple[Any, ...] = ()
-        if extra_results is not None:
-            fragments = int(workspace.document_ends[last - first - 1])
-            encoder.tidy(workspace, LEAST_BYTES)
-            ends = workspace.document_ends[: last - first]
-            cut = (array[:fragments] for array in (workspace.starts, workspace.stops, workspace.tokens, workspace.ends))
-            call = interruptible_if_long(0 if _in_python(encoder, extra_results) else size)
-            extra = (call(extra_results, docs, first, last, ends, *cut, workspace.ids[:count]),)
-        ids = _taken(workspace, count) if keep_ids else np.empty(0, np.int32)
-        return ids, row_ends, *extra
+        if extra_results is None:
+            count, row_ends = _encoded(encoder, workspace, stretch, rule, 0)
+            return _taken(workspace, count) if keep_ids else np.empty(0, np.int32), row_ends
+        docs, base, first, last, _ = stretch
+        fragments = encoder.cut(workspace, docs, first, last, rule)
+        if chunked and stretch.number == 1 and fragments > limits.LEAST_FRAGMENTS:
+            call = partial(interruptible_if_long(stretch.weight), extra_results)
+            count, spans = align_in_chunks(encoder, workspace, docs, base, first, fragments, rule, call)
+            return _taken(workspace, count), np.array([count]), spans
+        count = encoder.encode(workspace, docs, first, last, fragments, rule, base)
+        row_ends = _row_ends(workspace, stretch.number)
+        fragments = int(workspace.document_ends[stretch.number - 1])
+        encoder.tidy(workspace, limits.LEAST_BYTES)
+        ends = workspace.document_ends[: stretch.number]
+        cut = (array[:fragments] for array in (workspace.starts, workspace.stops, workspace.tokens, workspace.ends))
+        run = interruptible_if_long(0 if _in_python(encoder, extra_results) else stretch.weight)
+        extra = run(extra_results, docs, first, last, ends, *cut, workspace.ids[:count])
+        return _taken(workspace, count) if keep_ids else np.empty(0, np.int32), row_ends, extra
+
+
+def _run(encoder: Encoder, workspace: Workspace, stretch: Stretch, rule: EncodeOptions, at: int) -> int:
+    """Write the ids of a stretch after the workspace's first `at`. Returns the number of its ids now."""
+    docs, base, first, last, _ = stretch
+    fragments = encoder.cut(workspace, docs, first, last, rule)
+    return encoder.encode(workspace, docs, first, last, fragments, rule, base, at)
 
 
 def _encoded(
-    encoder: Encoder,
-    workspace: Workspace,
-    docs: Documents,
-    base: int,
-    first: int,
-    last: int,
-    rule: EncodeOptions,
-    at: int,
-) -> tuple[int, NDArray[np.int64]]:
-    """Encode documents first .. last - 1 after the workspace's first `at` ids. Returns the number of its ids now, and
-    the ends of the rows in them."""
-    if docs.to_copy:
-        return _copied(encoder, workspace, docs, base, first, last, rule, at)
-    fragments = encoder.cut(workspace, docs, first, last, rule)
-    count = encoder.encode(workspace, docs, first, last, fragments, rule, base, at)
-    return count, _row_ends(workspace, last - first, at) + at
-
-
-def _copied(
-    encoder: Encoder,
-    workspace: Workspace,
-    docs: Documents,
-    base: int,
-    first: int,
-    last: int,
-    rule: EncodeOptions,
-    at: int,
-) -> tuple[int, NDArray[np.int64]]:
-    """The same for documents in memory that others may write to: a few at a time are copied first."""
-    ends = np.cumsum(docs.sizes(first, last))
-    marks = np.arange(BYTES_PER_COPY, int(ends[-1]), BYTES_PER_COPY)
-    cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), last - first})
-    capacity = at + int(encoder.ids_per_byte * int(ends[-1])) + last - first + 2 * SPARE_IDS
+    encoder: Encoder, workspace: Workspace, stretch: Stretch, rule: EncodeOptions, at: int
+) -> tuple[int, NDArray[np.int64]]:  # fmt: skip
+    """The same; returns the ends of the rows in the ids, too. Documents in memory that others may write to are copied
+    first, a few at a time."""
+    if not stretch.docs.to_copy:
+        count = _run(encoder, workspace, stretch, rule, at)
+        return count, _row_ends(workspace, stretch.number, at) + at
+    ends = np.cumsum(stretch.docs.sizes(stretch.first, stretch.last))
+    marks = np.arange(limits.BYTES_PER_COPY, int(ends[-1]), limits.BYTES_PER_COPY)
+    cuts = sorted({0, *np.searchsorted(ends, marks, "right").tolist(), stretch.number})
+    capacity = at + int(encoder.ids_per_byte * int(ends[-1])) + stretch.number + 2 * SPARE_IDS
     if len(cuts) > 2 and workspace.ids.size < capacity:
         workspace.grow_ids(capacity + at, at)
     count, rows = at, []
     for start, stop in pairwise(cuts):
-        part = copied(encoder, workspace, docs, base, first + start, first + stop, rule)
-        fragments = encoder.cut(workspace, part, 0, stop - start, rule)
-        done = encoder.encode(workspace, part, 0, stop - start, fragments, rule, base + first + start, count)
-        rows.append(_row_ends(workspace, stop - start, count) + count)
+        part = stretch._replace(first=stretch.first + start, last=stretch.first + stop)
+        done = _run(encoder, workspace, copied(encoder, workspace, part, rule), rule, count)
+        rows.append(_row_ends(workspace, part.number, count) + count)
         count = done
     return count, np.concatenate(rows)
 
@@ -416,3 +360,34 @@ def _threads(count: int) -> Pool:
     from jittok.kernels.jit.pool import Pool
 
     return Pool(count)
+
+
+# ---- documents in memory that others may write to, or `str` with lone surrogates: kernels read copies
+
+
+def own(stretch: Stretch) -> Stretch:
+    """The stretch in memory of its own."""
+    try:
+        return stretch.replaced(stretch.docs.own(stretch.first, stretch.last), stretch.first, stretch.last)
+    except EncodingFailed as error:
+        raise _numbered(error, stretch.base) from None
+
+
+def copied(encoder: Encoder, workspace: Workspace, stretch: Stretch, rule: EncodeOptions) -> Stretch:
+    """The stretch where kernels can read it: if it has to be copied, in the workspace's memory, until the next copy. If
+    several documents cannot be encoded, the error names the first."""
+    docs, base, first, last, _ = stretch
+    if not docs.to_copy:
+        return stretch
+    try:
+        return stretch.replaced(workspace.copy(docs, first, last), first, last)
+    except EncodingFailed as error:
+        bad = error
+    if bad.document > first:
+        before = stretch.replaced(workspace.copy(docs, first, bad.document), first, bad.document)
+        _run(encoder, workspace, before, rule, 0)
+    raise _numbered(bad, base)
+
+
+def _numbered(error: EncodingFailed, base: int) -> EncodingFailed:
+    return EncodingFailed(base + error.document, error.offset, error.found, error.expected)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.pipeline import Pipeline
+from jittok.encode import limits
 from jittok.errors import JittokError
 from jittok.kernels.inputs import Documents, to_bytes
 from jittok.kernels.jit import CHECKED, has_compiler, without_compiling
@@ -24,8 +25,6 @@ from jittok.vocab.types import ids_around, type_of
 
 COMPILE_FIRST = os.environ.get("JITTOK_COMPILE_FIRST", "0") not in ("", "0")
 """Whether no text is left to the reference."""
-LONGEST_TEXT = 1 << 13
-"""Bytes of the longest text, or batch of texts, that the reference encodes: about the tenth of a second."""
 WORTH_COMPILING = 1 << 16
 """Bytes of such texts in a process: about a second, a tenth of what compiling takes."""
 COST_PER_TEXT = 64
@@ -37,7 +36,7 @@ _spent = 0
 def is_cheap(size: int) -> bool:
     """Whether text that counts as `size` bytes is encoded without a kernel that would have to be compiled."""
     return (
-        not (COMPILE_FIRST or CHECKED or size > LONGEST_TEXT + COST_PER_TEXT or _spent >= WORTH_COMPILING)
+        not (COMPILE_FIRST or CHECKED or size > limits.FALLBACK_TEXT + COST_PER_TEXT or _spent >= WORTH_COMPILING)
         and has_compiler()
     )
 

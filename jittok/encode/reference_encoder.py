@@ -2,32 +2,49 @@
 
 `ReferenceEncoder` has the protocol of `Encoder`, so that batches, corpora and threads need no special case. A document
 is one fragment.
+
+`OddTexts` encodes fragments that a file's kernel leaves to Python (its code ODD_TEXT): characters that it does not
+normalize. The reference encodes the pre-tokens around them, the kernel all others. Where the rest of the file's
+normalizer is nothing but Python's own functions, these normalize the fragment, and a kernel for normalized text encodes
+it.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.common.pipeline.models import Pieces
+from jittok.common.locks import once
+from jittok.common.pipeline.models import Pieces, Unigram
 from jittok.common.pipeline.pipeline import FIRST_TEXT, Pipeline
 from jittok.common.pipeline.steps import Compose, Map, Normalizer, Pattern, Replace, Splitter
 from jittok.common.unicode.libraries import mapping, normal_form
-from jittok.encode.workspace import Workspace
+from jittok.common.unicode.tables import UNICODE_SIZE
+from jittok.encode import limits
+from jittok.encode.buffers import Workspace
+from jittok.encode.plan import CUT, MODEL, NORMALIZE, SPLIT, FragmentTexts, PlanRow, place_of, special_tokens
 from jittok.errors import EncodingFailed
-from jittok.kernels.inputs import Documents
+from jittok.kernels.fragments import TEXT_PREFIXED
+from jittok.kernels.inputs import PADDING, Documents
+from jittok.kernels.jit import frozen
 
 if TYPE_CHECKING:
+    from jittok.encode.encoder import Encoder
     from jittok.reference.pipeline import Runner
     from jittok.reference.pipeline.normalize import Piece
 
+ODD_CACHE = 8 << 20
+"""Bytes of the cache for words beside odd marks."""
+BETWEEN_WORDS = re.compile(rb"(?<=[!-~])(?= [!-~])")
+"""Where a text may be cut whatever its normalizer: words are apart there, and nothing joins these characters."""
 GENERAL_ARRAYS = ("general path",)
 """The cached value in place of arrays."""
 PREFIX_CHARACTERS = 64
@@ -35,7 +52,7 @@ PREFIX_CHARACTERS = 64
 _LOCAL_PATTERNS = (Pattern(" {2,}"), Pattern(r"\s+"), Pattern(r"\s{2,}"))
 """Patterns whose matches at the start of a text begin as those of a part of it."""
 PARTS = ("arrays", "raw", "later", "raw_parsed", "later_parsed", "family", "prepared")
-"""What is kept of an encoder: arguments of `PipelineEncoder`."""
+"""What is kept of an encoder: arguments of `file_plan.plan_of`."""
 
 
 class ReferenceEncodeOptions(NamedTuple):
@@ -67,6 +84,23 @@ class ReferenceEncoder:
     def compiled(self) -> dict[str, Any]:
         """Empty: nothing is compiled. The cache records that, too."""
         return dict.fromkeys(PARTS, GENERAL_ARRAYS)
+
+    def rows(self) -> list[PlanRow]:
+        """The steps, for `Tokenizer.explain`."""
+        from jittok.reference.pipeline.models import word_model
+        from jittok.reference.pipeline.normalize import normalizer
+        from jittok.reference.pipeline.run import Runner
+        from jittok.reference.pipeline.split import splitter
+
+        def row(part: str, does: Any, function: Any) -> PlanRow:
+            return PlanRow(part, (does,), "plain Python", place_of(function))
+
+        return [
+            row(CUT, f"cut around {special_tokens(self.vocab.added_ids.size)}", Runner.words),
+            *(row(NORMALIZE, record, normalizer) for record in self.vocab.normalize),
+            *(row(SPLIT, record, splitter) for record in self.vocab.split),
+            row(MODEL, self.vocab.model, word_model),
+        ]
 
     def can_split_at_spaces(self, _size: int) -> bool:
         """Never: no safe cuts are known."""
@@ -229,3 +263,88 @@ def cut_words(stages: tuple[Splitter, ...], text: str) -> Iterator[str]:
 def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
     """The ids of a text in which no added token is searched for, by the reference."""
     return _runner(pipeline).fragment(text.decode())
+
+
+# ---- fragments that a kernel leaves to Python
+
+
+class OddTexts:
+    """Encodes such fragments of one encoder."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._pipeline, self._family = encoder, encoder.plan.vocab, encoder.plan.family
+
+    def ids(self, text: bytes) -> list[int] | NDArray[np.int32] | None:
+        """The ids of a fragment, by the reference for pre-tokens with something odd in them, else by the kernel. None
+        if the fragment is invalid UTF-8, which the kernel has not checked to the end."""
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return None
+        if self._family == "wpm":
+            return self._words(text)
+        parts = BETWEEN_WORDS.split(text)
+        if len(parts) == 1:
+            if len(text) < limits.VALIDATED_AT_ONCE or self._for_normalized is None:
+                return fragment_ids(self._encoder.plan.rest, text)
+            return self.ids_of_normalized(normalized(self._pipeline, text))
+        return _run(self._encoder, parts)
+
+    @once
+    def _odd(self) -> NDArray[np.bool_]:
+        """bool[0x110000]: WordPiece's odd characters."""
+        from jittok.kernels.models.wpm.bert import bert_flags, characters
+
+        flags, odd = bert_flags(self._pipeline), np.zeros(UNICODE_SIZE, np.bool_)
+        assert flags is not None  # checked when the pipeline was compiled
+        odd[characters(flags).odd] = True
+        return odd
+
+    def _words(self, text: bytes) -> NDArray[np.int32]:
+        """The ids of a WordPiece fragment: Python normalizes it, and an encoder without odd characters encodes it."""
+        from jittok.kernels.models.wpm.bert import rewritten
+
+        new = rewritten(self._odd, partial(normalized, self._pipeline), text.decode()).encode()
+        return self.ids_of_normalized(new)
+
+    @once
+    def _for_normalized(self) -> Encoder | None:
+        """The encoder of text that is normalized already; None if no kernel covers it."""
+        from jittok.encode.encoder import Encoder
+        from jittok.encode.file_plan import plan_of
+
+        if self._family == "wpm":
+            from jittok.kernels.models.wpm import files
+
+            arrays: Any = files.compile_pipeline(self._pipeline, odd=False)
+            return Encoder(plan_of(self._pipeline, arrays, family="wpm"), cache_bytes=ODD_CACHE)
+        from jittok.kernels.models.ugm.files.compile import compile_pipeline
+        from jittok.kernels.models.ugm.files.normalizer_tables import RUNS
+
+        steps = self._pipeline.normalize
+        runs = [step for step in steps[-1:] if isinstance(step, Replace) and step.pattern == RUNS]  # none is left
+        rest = self._pipeline._replace(normalize=tuple(runs))
+        known = isinstance(rest.model, Unigram) and len(steps) > len(runs)
+        arrays = compile_pipeline(rest) if known else None
+        return None if arrays is None else Encoder(plan_of(rest, arrays, family="unigram"), cache_bytes=ODD_CACHE)
+
+    def ids_of_normalized(self, text: bytes) -> NDArray[np.int32]:
+        """The ids of a fragment that is normalized already."""
+        encoder = self._for_normalized
+        assert encoder is not None  # checked by the caller
+        return _run(encoder, [text])
+
+
+def _run(encoder: Encoder, parts: list[bytes]) -> NDArray[np.int32]:
+    """The ids of texts, valid UTF-8, one after the other."""
+    stops = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    starts = stops - [len(part) for part in parts]
+    texts = FragmentTexts(
+        np.frombuffer(b"".join(parts) + PADDING, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64),
+        frozen(np.full(len(parts), TEXT_PREFIXED), np.int32),
+    )  # fmt: skip
+    with encoder.workspace() as workspace:
+        done = encoder.run(workspace, texts, len(parts), 0, np.empty(len(parts), np.int64), False)
+        if not isinstance(done, int):
+            raise AssertionError(f"text that is valid UTF-8 gave {done}")
+        return workspace.ids[:done].copy()

@@ -1,14 +1,18 @@
-"""The steps that prepare texts of a file's Pipeline for kernels: they normalize, cut at added tokens, write prefixes.
+"""The steps of a plan between the search for special tokens and the model: each rewrites fragments.
 
-Each step copies the fragments of a stretch, one after another, into a new array. What no kernel does (such as patterns
-that are replaced) is done by Python's own functions, for the fragments that it changes.
+A `Step` is what a tokenizer file says (`does`), and how it is done. Most are a `KernelStep`: a kernel, its tables, and
+the rule for the capacity of its output, which is written nowhere else. Two drivers run the same steps: `run` for the
+fragments of a stretch, which allocates what these need; `bind` for a short text (`short_text`), whose buffers are laid
+out once for the most text that there may be. What no kernel does (such as patterns that are replaced) is done by
+Python's own functions, for the fragments that it changes; such a step cannot be bound.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection
-from functools import cache, partial
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,31 +27,35 @@ from jittok.common.pipeline.steps import (
     Prepend,
     Replace,
     SpellBytes,
+    Splitter,
     Squeeze,
     Strip,
 )
 from jittok.common.unicode.characters import SPACE_BYTE
 from jittok.common.unicode.libraries import mapping, normal_form
 from jittok.common.unicode.tables import CHARACTER_OF_BYTE
-from jittok.encode.reference_encoder import by_reference
-from jittok.encode.workspace import Workspace
+from jittok.encode.buffers import Workspace
+from jittok.encode.cutters import no_tokens
+from jittok.encode.plan import BoundKernel, Extent, FragmentTexts, Step, exchanged, written
+from jittok.encode.reference_encoder import by_reference, cut_words
 from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, PAD, TEXT
 from jittok.kernels.inputs import Documents
-from jittok.kernels.jit import I32, I64, U8, frozen
-from jittok.kernels.models.ugm.files.cluster_map import Clustered, clustered_of, write_clusters
+from jittok.kernels.jit import I32, U8, frozen
+from jittok.kernels.models.ugm.files.cluster_map import clustered_of, write_clusters
 from jittok.kernels.models.ugm.files.normalizer import STEP
 from jittok.kernels.models.ugm.files.normalizer_tables import RUNS
 from jittok.kernels.normalize.char_replacements import CharReplacements, char_replacements, write_replacements
 from jittok.kernels.normalize.decomposition import Decomposition, decomposition, find_disorder
+from jittok.kernels.normalize.nfc import find_changed
 from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
-from jittok.kernels.normalize.prefixes import gather, strip_white, write_prefixes, write_runs
+from jittok.kernels.normalize.prefixes import strip_white, write_prefixes, write_runs
 from jittok.kernels.normalize.sentencepiece import SentencePieceTables, sentencepiece_tables, write_normalized
 from jittok.kernels.pretokenize.compile import one_set
 from jittok.kernels.pretokenize.splitters.borrowed_scratch import borrowed_from
 from jittok.kernels.pretokenize.splitters.general import make_split_work
 from jittok.kernels.pretokenize.splitters.word_bitmap import MARKS, SPELLS, WordBitmap, mark_words
 from jittok.kernels.special.leftmost import cut_leftmost
-from jittok.kernels.special.tables import SpecialTokens, tables_of
+from jittok.kernels.special.tables import SpecialTokens
 from jittok.kernels.structures.long_keys import make_ahead
 
 SPARE_BYTES = 1024
@@ -60,140 +68,270 @@ _NFC = Compose("NFC")
 _ALPHABET = dict(enumerate(map(chr, CHARACTER_OF_BYTE)))
 
 
-class FragmentTexts(NamedTuple):
-    """The fragments of texts, see `jittok.kernels.fragments`."""
-
-    data: U8
-    starts: I64
-    stops: I64
-    tokens: I32
-    kept: tuple[Any, ...] | None = None  # as in Documents: then only kernels may read at these offsets
-
-    @property
-    def number(self) -> int:
-        """Number of fragments."""
-        return int(self.tokens.size)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all texts."""
-        return int(np.where(self.tokens < 0, self.stops - self.starts, 0).sum())
-
-    def some(self, its: slice) -> FragmentTexts:
-        """A slice of them."""
-        return self._replace(starts=self.starts[its], stops=self.stops[its], tokens=self.tokens[its])
-
-
-Step = Callable[[Workspace, FragmentTexts], FragmentTexts]
-
-
-def empty_offsets(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Two arrays for the starts and stops of texts."""
-    return np.empty(count, np.int64), np.empty(count, np.int64)
-
-
 def read_only_view(array: NDArray[Any]) -> Any:
     """The same array, read-only: it is not written any more."""
     array.flags.writeable = False
     return array
 
 
-def texts_of(
-    data: NDArray[np.uint8], positions: tuple[NDArray[np.int64], NDArray[np.int64]], tokens: I32
-) -> FragmentTexts:
-    """Texts from what a kernel has written."""
-    return FragmentTexts(read_only_view(data), read_only_view(positions[0]), read_only_view(positions[1]), tokens)
+class KernelStep(Step):
+    """A kernel that writes all fragments anew, one after the other:
+
+        kernel(*tables, data, starts, stops, tokens, count, *settings, out, out_starts, out_stops)
+
+    capacity: `out` has grows * bytes + per_fragment * fragments + PAD bytes
+    """
+
+    binds = True
+
+    def __init__(
+        self, kernel: Any, tables: tuple[Any, ...], settings: tuple[Any, ...] = (), grows: int = 1,
+        per_fragment: int = 0, scratch: Callable[[], Any] | None = None,
+    ) -> None:  # fmt: skip
+        """scratch: makes one more argument after the settings."""
+        self.kernel, self.tables, self.settings, self.kernels = kernel, tables, settings, (kernel,)
+        self.grows, self.per_fragment, self.scratch = grows, per_fragment, scratch
+
+    def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        (call,) = self.bind(texts, texts.extent)
+        workspace.run(call.kernel, *call.args)
+        return call.made
+
+    def bind(self, texts: FragmentTexts, extent: Extent) -> list[BoundKernel]:
+        """The kernel with new arrays for what it writes."""
+        size = self.grows * extent.size + self.per_fragment * extent.number
+        scratch = () if self.scratch is None else (self.scratch(),)
+        given = (*self.tables, *texts.columns, extent.number, *self.settings, *scratch)
+        return [written(self.kernel, given, size + PAD, texts.tokens, Extent(extent.number, size, size))]
 
 
-def with_replacements(table: CharReplacements, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """Replace every character by its entry in a table."""
-    out, positions = np.empty(table.growth * texts.size + PAD, np.uint8), empty_offsets(texts.number)
-    workspace.run(
-        write_replacements, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *positions
-    )
-    return texts_of(out, positions, texts.tokens)
+def replacements(table: CharReplacements) -> KernelStep:
+    """Every character becomes its entry in a table."""
+    return KernelStep(write_replacements, (table,), grows=table.growth)
 
 
-def sentencepiece_normalized(table: SentencePieceTables, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """Normalize each text as sentencepiece does."""
-    out, positions = np.empty(table.growth * texts.size + texts.number + PAD, np.uint8), empty_offsets(texts.number)
-    workspace.run(
-        write_normalized, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number,
-        make_ahead(table.long), out, *positions,
-    )  # fmt: skip
-    return texts_of(out, positions, texts.tokens)
+def sentencepiece(table: SentencePieceTables) -> KernelStep:
+    """Each text is normalized as sentencepiece does."""
+    ahead = partial(make_ahead, table.long)
+    return KernelStep(write_normalized, (table,), grows=table.growth, per_fragment=1, scratch=ahead)
 
 
-def _clustered(
-    table: Clustered, plain: Callable[[str], str], workspace: Workspace, texts: FragmentTexts
-) -> FragmentTexts:
-    out, positions = np.empty(table.growth * texts.size + 2 * STEP, np.uint8), empty_offsets(texts.number)
-    odd = np.empty(texts.number, np.int64)
-    done = workspace.run(
-        write_clusters, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, out, *positions, odd
-    )
-    if done < 0:
-        raise AssertionError(f"the map makes more of a text than {table.growth} times its bytes: code {done}")
-    made = texts_of(out, positions, texts.tokens)
-    return by_python(plain, workspace, texts, odd, made) if odd.any() else made
+def prefix(text: U8, unless: U8, other: U8, least: int) -> KernelStep:
+    """A prefix before each text, see `write_prefixes`."""
+    return KernelStep(write_prefixes, (), (text, unless, other, least), per_fragment=text.size)
 
 
-def without_runs(content: U8, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """Replace each run of spaces by `content`."""
-    out, positions = np.empty((1 + content.size) * texts.size + PAD, np.uint8), empty_offsets(texts.number)
-    workspace.run(
-        write_runs, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, SPACE_BYTE, 2, content, out,
-        *positions,
-    )  # fmt: skip
-    return texts_of(out, positions, texts.tokens)
+def without_runs(content: U8) -> KernelStep:
+    """Each run of spaces becomes `content`."""
+    return KernelStep(write_runs, (), (SPACE_BYTE, 2, content), grows=1 + content.size)
 
 
-def with_prefix(
-    prefix: U8, unless: U8, other: U8, least: int, workspace: Workspace, texts: FragmentTexts
-) -> FragmentTexts:
-    """Write a prefix before each text, see `write_prefixes`."""
-    out, positions = np.empty(texts.size + texts.number * prefix.size + PAD, np.uint8), empty_offsets(texts.number)
-    workspace.run(
-        write_prefixes, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, prefix, unless, other, least,
-        out,
-        *positions,
-    )  # fmt: skip
-    return texts_of(out, positions, texts.tokens)
+class StripEnds(Step):
+    """White space at the ends goes: nothing is copied."""
+
+    binds, kernels = True, (strip_white,)
+
+    def __init__(self, left: bool, right: bool) -> None:
+        self._ends = int(left), int(right)
+
+    def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        (call,) = self.bind(texts, texts.extent)
+        workspace.run(call.kernel, *call.args)
+        return call.made
+
+    def bind(self, texts: FragmentTexts, extent: Extent) -> list[BoundKernel]:
+        """The kernel with new arrays for offsets."""
+        starts, stops = np.empty(texts.number, np.int64), np.empty(texts.number, np.int64)
+        made = texts._replace(starts=frozen(starts, np.int64), stops=frozen(stops, np.int64))
+        return [BoundKernel(strip_white, (*texts.columns, extent.number, *self._ends, starts, stops), made, extent)]
 
 
-def stripped(step: Strip, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """Strip white space at the ends."""
-    positions = empty_offsets(texts.number)
-    workspace.run(
-        strip_white, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, int(step.left),
-        int(step.right), *positions,
-    )  # fmt: skip
-    return FragmentTexts(
-        texts.data, read_only_view(positions[0]), read_only_view(positions[1]), texts.tokens, texts.kept
-    )
+class ComposeNfc(Step):
+    """NFC, with the Unicode version of tokenizers. Bound for texts that it does not change."""
+
+    binds, kernels = True, (find_changed,)
+
+    def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        found = changed_fragments(nfc_tables(old=True), *texts.columns, texts.number, strict=True)
+        if found is None:
+            return texts
+        return exchanged(workspace, texts, found.data, found.starts, found.stops, found.changes)
+
+    def bind(self, texts: FragmentTexts, extent: Extent) -> list[BoundKernel]:
+        """The kernel that finds what changes."""
+        given = nfc_tables(old=True), *texts.columns, extent.number, 1, np.empty(texts.number, np.int64)
+        return [BoundKernel(find_changed, given, texts, extent, 0, 0)]
 
 
-def composed(workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """NFC, with the Unicode version of tokenizers."""
-    found = changed_fragments(
-        nfc_tables(old=True), texts.data, texts.starts, texts.stops, texts.tokens, texts.number, strict=True
-    )
-    if found is None:
-        return texts
-    return _exchanged(workspace, texts, found.data, found.starts, found.stops, found.changes)
+class Decompose(Step):
+    """Maps, and a normal form that takes characters apart, by one table. NFKC composes after it. `change`, in Python,
+    does it for texts whose combining marks have to be put in order; bound for all others."""
+
+    binds = True
+
+    def __init__(self, table: Decomposition, composes: bool, change: Callable[[str], str]) -> None:
+        self._table, self._change = table, change
+        self._images, self._composes = replacements(table.images), ComposeNfc() if composes else None
+        self.kernels = (write_replacements, find_changed if composes else find_disorder)
+
+    def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        made = self._images.run(workspace, texts)
+        if self._composes is not None:
+            return self._composes.run(workspace, made)
+        odd = np.empty(texts.number, np.int64)
+        found = workspace.run(find_disorder, self._table, *texts.columns, texts.number, odd)
+        return by_python(self._change, workspace, texts, odd, made) if found else made
+
+    def bind(self, texts: FragmentTexts, extent: Extent) -> list[BoundKernel]:
+        """The table, and the kernel that finds what it does not do."""
+        (images,) = self._images.bind(texts, extent)
+        if self._composes is not None:
+            return [images, *self._composes.bind(images.made, images.extent)]
+        given = self._table, *texts.columns, extent.number, np.empty(texts.number, np.int64)
+        return [BoundKernel(find_disorder, given, texts, extent, 0, 0), images]
 
 
-def _exchanged(
-    workspace: Workspace, texts: FragmentTexts, data: U8, starts: I64, stops: I64, changes: NDArray[np.int64]
-) -> FragmentTexts:
-    """The texts, with text changes[k] of `data` in place of text k where changes[k] >= 0."""
-    size = texts.size + int(np.where(changes >= 0, stops - starts, 0).sum())
-    out, positions = np.empty(size + PAD, np.uint8), empty_offsets(texts.number)
-    workspace.run(
-        gather, texts.data, texts.starts, texts.stops, data, starts, stops, frozen(changes, np.int64), texts.tokens,
-        texts.number, out, *positions,
-    )  # fmt: skip
-    return texts_of(out, positions, texts.tokens)
+class MarkWords(Step):
+    """Pre-tokens, one after the other, and the bitmap of their starts after all of them."""
+
+    binds, kernels = True, (mark_words,)
+
+    def __init__(self, marking: WordBitmap) -> None:
+        self._marking = marking
+
+    def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        texts = _padded(workspace, texts)
+        (call,) = self.bind(texts, texts.extent)
+        marking, work, *others = call.args
+        out = call.args[-3]
+        half = out.size // MARKS * 8
+        out[half:] = 0
+        if np.count_nonzero((texts.tokens < 0) & (texts.stops > texts.starts)) == 1:
+            work = borrowed_from(out[:half], work, marking.splitter)
+        workspace.run(mark_words, marking, work, *others)
+        return call.made
+
+    def bind(self, texts: FragmentTexts, extent: Extent) -> list[BoundKernel]:
+        """The kernel with new arrays; PAD bytes are after the last of the texts. The bitmap must be zeroed before a
+        call: it begins after `extent.size` bytes of `made`."""
+        marking = self._marking
+        grows = 2 if marking.spelled == SPELLS else 1 + marking.goes_on + marking.ends
+        n = marked_capacity(grows * extent.size)
+        dropped = np.empty(extent.longest // 64 + 1 if marking.behaves.size else 0, np.uint64)
+        given = marking, make_split_work(extent.longest, marking.splitter), dropped, *texts.columns, extent.number
+        return [written(mark_words, given, MARKS * n, texts.tokens, Extent(extent.number, 8 * n, 8 * n))]
+
+
+def marked_capacity(size: int) -> int:
+    """Bytes of the bitmap of pre-tokens of `size` bytes. They have 8 times as many themselves, before it."""
+    return (size + SPARE_BYTES) // 64 * 8 + 8
+
+
+class GraphemeClusters(Step):
+    """sentencepiece's character map as tokenizers applies it; `plain`, in Python, for texts that the kernel leaves."""
+
+    kernels = (write_clusters,)
+
+    def __init__(self, table: Any, plain: Callable[[str], str]) -> None:
+        self._table, self._plain = table, plain
+
+    def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        capacity, odd = self._table.growth * texts.size + 2 * STEP, np.empty(texts.number, np.int64)
+        call = written(
+            write_clusters, (self._table, *texts.columns, texts.number), capacity, texts.tokens, texts.extent
+        )
+        done = workspace.run(call.kernel, *call.args, odd)
+        if done < 0:
+            raise AssertionError(f"the map makes more of a text than {self._table.growth} times its bytes: code {done}")
+        return by_python(self._plain, workspace, texts, odd, call.made) if odd.any() else call.made
+
+
+class PythonStep(Step):
+    """A function of Python, for the texts that it changes."""
+
+    in_python = True
+
+    def __init__(self, change: Callable[[str], str]) -> None:
+        self._change = change
+
+    def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        return by_python(self._change, workspace, texts)
+
+
+class ReferenceWords(Step):
+    """`MarkWords` by the reference, for stages of a splitter that no automaton runs."""
+
+    in_python = True
+
+    def __init__(self, stages: tuple[Splitter, ...]) -> None:
+        self._stages = stages
+
+    def run(self, _workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        docs, words = Documents(texts.data, texts.starts, texts.stops, texts.kept), bytearray()
+        stops, marks = np.zeros(texts.number, np.int64), array("q")
+        for k in range(texts.number):
+            if texts.tokens[k] < 0:
+                text = docs.between(int(texts.starts[k]), int(texts.stops[k])).decode()
+                for word in cut_words(self._stages, text):
+                    marks.append(len(words))
+                    words += word.encode()
+            stops[k] = len(words)
+        n = marked_capacity(len(words))
+        out, bits = np.zeros(MARKS * n, np.uint8), np.zeros(8 * n, np.uint8)
+        out[: len(words)] = np.frombuffer(words, np.uint8)
+        bits[marks] = 1
+        out[8 * n :] = np.packbits(bits, bitorder="little")
+        starts = np.append(0, stops[:-1])
+        return FragmentTexts(read_only_view(out), read_only_view(starts), read_only_view(stops), texts.tokens)
+
+
+class WordByWord(Step):
+    """Steps on each pre-token of a step as if it were a text. The pre-tokens of a text are one text in the end."""
+
+    def __init__(self, cut: Step, steps: tuple[Step, ...]) -> None:
+        self._cut, self._steps = cut, steps
+        self.in_python = any(step.in_python for step in (cut, *steps))
+        self.kernels = tuple(kernel for step in (cut, *steps) for kernel in step.kernels)
+
+    def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
+        """The fragments after this step."""
+        words, ends = _apart(self._cut.run(workspace, texts), texts.tokens)
+        for step in self._steps:
+            words = step.run(workspace, words)
+        begins = np.concatenate([[0], ends[:-1]])
+        stops = np.append(0, words.stops)[ends]  # those of a text without words are those before it
+        starts = np.where(ends > begins, np.append(words.starts, 0)[begins], stops)
+        return FragmentTexts(words.data, frozen(starts, np.int64), frozen(stops, np.int64), texts.tokens, words.kept)
+
+
+def _apart(texts: FragmentTexts, tokens: NDArray[np.int32]) -> tuple[FragmentTexts, NDArray[np.int64]]:
+    """(marked words as texts, int64[count]: their number up to the end of each text). A fragment with an id counts as
+    one word."""
+    size, used = texts.data.size // MARKS * 8, int(texts.stops.max(initial=0))
+    bits = np.unpackbits(texts.data[size : size + used // 8 + 1], bitorder="little")[:used]
+    positions = np.flatnonzero(bits)
+    own = tokens >= 0
+    ends = np.searchsorted(positions, texts.stops) + np.cumsum(own)
+    count = positions.size + int(np.count_nonzero(own))
+    rows = np.ones(count, np.bool_)
+    rows[ends[own] - 1] = False
+    starts, stops, kinds = np.zeros(count, np.int64), np.zeros(count, np.int64), np.empty(count, np.int32)
+    starts[rows], stops[rows] = positions, np.append(positions[1:], used)
+    starts[~rows] = stops[~rows] = texts.stops[own]
+    kinds[rows], kinds[~rows] = TEXT, tokens[own]
+    columns = read_only_view(starts), read_only_view(stops), read_only_view(kinds)
+    return FragmentTexts(texts.data, *columns, texts.kept), ends
+
+
+# ---- parts of steps
 
 
 def by_python(
@@ -215,7 +353,7 @@ def by_python(
     if len(parts) == 1:
         return texts
     data = frozen(np.frombuffer(b"".join(parts), np.uint8), np.uint8)
-    return _exchanged(workspace, others or texts, data, read_only_view(starts), read_only_view(stops), changes)
+    return exchanged(workspace, others or texts, data, read_only_view(starts), read_only_view(stops), changes)
 
 
 def _padded(workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
@@ -223,32 +361,7 @@ def _padded(workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
     if texts.kept is None and int(texts.stops.max(initial=0)) + PAD <= texts.data.size:
         return texts
     nothing = np.full(texts.number, -1, np.int64)
-    return _exchanged(workspace, texts, NOTHING, texts.starts, texts.stops, nothing)
-
-
-def with_bitmap(marking: WordBitmap, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
-    """The pre-tokens of texts, concatenated, and the bitmap of word starts after all of them."""
-    texts = _padded(workspace, texts)
-    longest = int((texts.stops - texts.starts).max(initial=0))
-    grows = 2 if marking.spelled == SPELLS else 1 + marking.goes_on + marking.ends
-    n = (grows * texts.size + SPARE_BYTES) // 64 * 8 + 8
-    out, positions = np.empty(MARKS * n, np.uint8), empty_offsets(texts.number)
-    out[8 * n :] = 0
-    work = make_split_work(longest, marking.splitter)
-    if np.count_nonzero((texts.tokens < 0) & (texts.stops > texts.starts)) == 1:
-        work = borrowed_from(out[: 8 * n], work, marking.splitter)
-    dropped = np.empty(longest // 64 + 1 if marking.behaves.size else 0, np.uint64)
-    workspace.run(
-        mark_words, marking, work, dropped, texts.data, texts.starts, texts.stops, texts.tokens,
-        texts.number, out, *positions,
-    )  # fmt: skip
-    return texts_of(out, positions, texts.tokens)
-
-
-@cache
-def no_tokens() -> SpecialTokens:
-    """Tables of a search that finds nothing."""
-    return tables_of([], NO_IDS, np.zeros(0, np.uint8))
+    return exchanged(workspace, texts, NOTHING, texts.starts, texts.stops, nothing)
 
 
 def cut_again(
@@ -281,9 +394,8 @@ def cut_again(
     for column, given, cut in zip(columns, given_of, found, strict=True):
         column[own] = given[known]
         column[~own] = cut[:code]
-    return FragmentTexts(
-        texts.data, read_only_view(columns[0]), read_only_view(columns[1]), read_only_view(columns[2]), texts.kept
-    ), ends
+    own_starts, own_stops, own_tokens = map(read_only_view, columns)
+    return FragmentTexts(texts.data, own_starts, own_stops, own_tokens, texts.kept), ends
 
 
 # ---- steps of a file
@@ -292,9 +404,14 @@ def cut_again(
 def combined(steps: tuple[Map | Compose, ...]) -> Step:
     """One step for several maps and at most one normal form other than NFC; NFKC only as the last."""
     table, forms = decomposition(steps), [step.form for step in steps if isinstance(step, Compose)]
-    if not forms:
-        return partial(with_replacements, table.images)
-    return partial(decomposed, table, forms == ["NFKC"], partial(_changed, steps))
+    made = Decompose(table, forms == ["NFKC"], partial(_changed, steps)) if forms else replacements(table.images)
+    return done_by(made, *steps)
+
+
+def done_by(made: Step, *does: Any) -> Step:
+    """The step, with the records that say what it does."""
+    made.does = does
+    return made
 
 
 def _changed(steps: tuple[Map | Compose, ...], text: str) -> str:
@@ -303,38 +420,33 @@ def _changed(steps: tuple[Map | Compose, ...], text: str) -> str:
     return text
 
 
-def decomposed(
-    table: Decomposition, composes: bool, change: Callable[[str], str], workspace: Workspace, texts: FragmentTexts
-) -> FragmentTexts:
-    """Maps and a normal form by tables; `change`, in Python, for texts whose combining marks are reordered."""
-    made = with_replacements(table.images, workspace, texts)
-    if composes:
-        return composed(workspace, made)
-    odd = np.empty(texts.number, np.int64)
-    found = workspace.run(find_disorder, table, texts.data, texts.starts, texts.stops, texts.tokens, texts.number, odd)
-    return by_python(change, workspace, texts, odd, made) if found else made
-
-
 def normalizer(step: Normalizer, user: Collection[bytes] = (), known: NDArray[np.bool_] | None = None) -> Step | None:
     """The step of one normalizer; None if it is not covered. user: texts that sentencepiece leaves as they are; known:
     see `sentencepiece_tables`."""
+    made = _normalizer(step, user, known)
+    return None if made is None else done_by(made, step)
+
+
+def _normalizer(step: Normalizer, user: Collection[bytes], known: NDArray[np.bool_] | None) -> Step | None:
     if isinstance(step, Map | Compose):
-        return composed if step == _NFC else combined((step,))
+        return ComposeNfc() if step == _NFC else combined((step,))
     if isinstance(step, Prepend):
-        return partial(
-            with_prefix, frozen(np.frombuffer(step.text.encode(), np.uint8), np.uint8), NOTHING, NOTHING, TEXT
-        )
+        return prefix(_bytes_of(step.text), NOTHING, NOTHING, TEXT)
     if isinstance(step, Strip):
-        return partial(stripped, step)
+        return StripEnds(step.left, step.right)
     if isinstance(step, Squeeze):
         table = sentencepiece_tables(step, user, known)
-        return None if table is None else partial(sentencepiece_normalized, table)
+        return None if table is None else sentencepiece(table)
     if isinstance(step, Clusters):
         clusters = clustered_of(step)
-        return None if clusters is None else partial(_clustered, clusters, by_reference(step))
+        return None if clusters is None else GraphemeClusters(clusters, by_reference(step))
     if isinstance(step, SpellBytes):
-        return partial(by_python, _spelled)
+        return PythonStep(_spelled)
     return _replacing(step) if isinstance(step, Replace) else None
+
+
+def _bytes_of(text: str) -> U8:
+    return frozen(np.frombuffer(text.encode(), np.uint8), np.uint8)
 
 
 def _spelled(text: str) -> str:
@@ -345,17 +457,17 @@ def _spelled(text: str) -> str:
 def _replacing(step: Replace) -> Step:
     pattern, content = step.pattern, step.content
     if pattern == RUNS:
-        return partial(without_runs, frozen(np.frombuffer(content.encode(), np.uint8), np.uint8))
+        return without_runs(_bytes_of(content))
     members, run = one_set(pattern)
     if members is not None and len(content.encode()) <= LONGEST_IMAGE:
-        return partial(with_replacements, char_replacements({}, members, content, run))
+        return replacements(char_replacements({}, members, content, run))
     if pattern.literal:
-        return partial(by_python, partial(_replaced, pattern, content))
+        return PythonStep(partial(_replaced, pattern, content))
     try:
         explicit(pattern.text, pattern.engine)
     except PatternError:
-        return partial(by_python, by_reference(step))
-    return partial(by_python, partial(_replaced, pattern, content))
+        return PythonStep(by_reference(step))
+    return PythonStep(partial(_replaced, pattern, content))
 
 
 def _replaced(pattern: Pattern, content: str, text: str) -> str:

@@ -43,7 +43,7 @@ ROW = 4099
 """Words of a row of the sum: no multiple of a page, so that exchanged pages are noticed."""
 DIGITS = 40
 ENDING, LINK_ENDING = ".vocab", ".path"
-_ROOTS = ("encode.encoder", "decode.pieces", "vocab.load", "encode.pipeline_encoder", "files",
+_ROOTS = ("encode.encoder", "decode.pieces", "vocab.load", "encode.file_plan", "files",
           "align.wordpiece", "align.inert_characters", "kernels.vocab_cache")  # fmt: skip
 """Modules that, with those of the vocabulary types, import all that makes a compiled vocabulary."""
 TABLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "common", "unicode")

@@ -50,6 +50,15 @@ def cut_words(vocab: Vocab, part: Part) -> list[Part]:
     return parts
 
 
+def after_each_step(vocab: Vocab, fragment: Mapped, after_special: bool = True) -> Iterator[tuple[Any, list[Part]]]:
+    """Yields each step and the parts that it makes of one fragment; see `words`."""
+    parts: list[Part] = [fragment]
+    for step in _steps(vocab):
+        if not isinstance(step, steps.PrependBehindSpecial) or after_special:
+            parts = [made for part in parts for made in _run(vocab, step, part)]
+        yield step, parts
+
+
 def _steps(vocab: Vocab) -> list[Any]:
     pipeline = vocab.pipeline
     return [*pipeline.normalize, *pipeline.split]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from jittok.common.locks import once
 from jittok.common.pipeline import Pipeline
 from jittok.common.rows.ids import Ids
+from jittok.encode import limits
 from jittok.encode.python_fallback import (
     COST_PER_TEXT,
     around_rows,
@@ -42,15 +43,16 @@ if TYPE_CHECKING:
     from jittok.decode.reference_decoder import ReferenceDecoder
     from jittok.decode.rows import DecodeFrame, Decoder
     from jittok.decode.stream import StreamDecoder
+    from jittok.encode.cutters import EncodeOptions
     from jittok.encode.encoder import Encoder
-    from jittok.encode.options import EncodeOptions
     from jittok.kernels.inputs import Texts
     from jittok.kernels.memory.encode_builtin import Builtin
     from jittok.trace import Trace
+    from jittok.trace.explain import Explanation
 
 A_TEXT = b"a text"
-LONG_TEXT = 1 << 20
-"""Bytes of a text that may be worth asking whether it is shared by threads."""
+EXAMPLE = "Hello 1234"
+"""The text that steps are shown on."""
 IDS_PER_SLICE = 1 << 18
 """Ids that are decoded at once."""
 SHOWN_SPECIAL = 300
@@ -133,7 +135,7 @@ class Tokenizer:
 
     def _make_encoder(self) -> Encoder | None:
         if isinstance(self.vocab, Pipeline):
-            from jittok.encode.pipeline_encoder import make_encoder
+            from jittok.encode.file_plan import make_encoder
 
             return make_encoder(self.vocab, self._cache_bytes, self._kept)  # type: ignore[return-value]
         from jittok.encode.encoder import Encoder
@@ -186,7 +188,7 @@ class Tokenizer:
                 self._plain = self._builtins.get((False, False, "strict"))
                 return ids.view(Ids)
         raw = to_bytes(text, rule.replace)
-        if len(raw) < LONG_TEXT and threads is None:
+        if len(raw) < limits.LONG_TEXT and threads is None:
             return encoder.one(raw, rule).view(Ids)
         from jittok.encode.batch import encode_one
 
@@ -273,7 +275,7 @@ class Tokenizer:
         """How many ids `encode` gives."""
         if others:
             refuse_keywords(self.count, others)
-        if not hasattr(text, "__len__") or len(text) < LONG_TEXT:
+        if not hasattr(text, "__len__") or len(text) < limits.LONG_TEXT:
             return self.encode(
                 text, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads
             ).size
@@ -304,7 +306,7 @@ class Tokenizer:
     def _few(
         self, encoder: Encoder, texts: Texts, rule: EncodeOptions, threads: Any, bar: bool, *asked: Any,
     ) -> TokenArray | None:  # fmt: skip
-        from jittok.encode.small_batch import encode_small_batch
+        from jittok.encode.short_text import encode_small_batch
 
         plain = not bar and (threads is None or (type(threads) is int and threads > 0))
         return encode_small_batch(encoder, self._builtins, texts, rule, asked) if plain else None
@@ -579,6 +581,22 @@ class Tokenizer:
         from jittok.align import Aligner
 
         return Aligner(self.gguf("align"), self._key)
+
+    def explain(
+        self, text: OneText = EXAMPLE, *, add_special: bool = False, parse_special: bool = False,
+        errors: Errors = "strict", **others: NoReturn,
+    ) -> Explanation:  # fmt: skip
+        """The steps of this tokenizer from a text to its ids, as a table: what each does in the file's own words, the
+        kernel or plain Python that does it and where that is, and an example after it. Raises as `encode` does."""
+        if others:
+            refuse_keywords(self.explain, others)
+        from jittok.encode.plan import rows_of
+        from jittok.trace.explain import explain
+
+        encoder, rule = self._rule(add_special, parse_special, errors)
+        raw = to_bytes(text, rule.replace)
+        ids = encoder.one(raw, rule).tolist()
+        return explain(self.vocab, rows_of(encoder, rule), raw, ids, rule.around, bool(parse_special))
 
     def trace(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",

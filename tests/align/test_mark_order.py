@@ -32,7 +32,7 @@ def small(monkeypatch):
 
 
 def whole(tok, raw):
-    found = aligned(tok._encoder.pipeline, raw, False, False)
+    found = aligned(tok._encoder.vocab, raw, False, False)
     return [token.id for token in found], [(token.start, token.stop) for token in found]
 
 
@@ -80,11 +80,10 @@ def test_a_row_out_of_order_is_one_stretch():
 def test_files_that_put_nothing_in_order_first_have_no_such_rows():
     lower = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "NFC"}]}
     tok, raw = file_of("NFC", normalizer=lower), ("\u0301\u0323" * 400).encode()
-    runner = files.runner(tok._encoder.pipeline)
+    runner = files.runner(tok._encoder.vocab)
     assert mark_order.ordered_document(runner, raw, False) is None
     assert (
-        mark_order.ordered_document(files.runner(file_of("NFC")._encoder.pipeline), b"no marks here " * 100, False)
-        is None
+        mark_order.ordered_document(files.runner(file_of("NFC")._encoder.vocab), b"no marks here " * 100, False) is None
     )
 
 

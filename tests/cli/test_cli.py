@@ -98,8 +98,8 @@ def test_output_in_many_stretches_is_the_same(run: Any, tmp_path: Path, monkeypa
     text = "\n".join("ab hi" * (n % 7) for n in range(5000)).encode()
     assert run("encode", "--lines", "-o", str(tmp_path / "a"), stdin=text)[0] == 0
     monkeypatch.setattr("jittok.kernels.inputs.containers.PART_BYTES", 1000)
-    monkeypatch.setattr("jittok.encode.stretches.STRETCH_BYTES", 100)
-    monkeypatch.setattr("jittok.encode.stretches.STRETCH_MIN", 100)
+    monkeypatch.setattr("jittok.encode.limits.STRETCH_BYTES", 100)
+    monkeypatch.setattr("jittok.encode.limits.STRETCH_MIN", 100)
     assert run("encode", "--lines", "-o", str(tmp_path / "b"), "--threads", "3", stdin=text)[0] == 0
     for name in ("ids.npy", "offsets.npy"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jittok.cli import main
-from jittok.cli.step_descriptions import _WORDS, in_words
+from jittok.common.pipeline.descriptions import _WORDS, in_words
 from jittok.common.pipeline.models import Model
 from jittok.common.pipeline.steps import REMOVED, Cut, Decoder, Normalizer, Pattern, Replace, Splitter, Squeeze, Strip
 

@@ -120,7 +120,7 @@ def test_a_long_document_is_printed_as_it_is_encoded(run: Any, tmp_path: Path, m
     plain = run("encode", path)[1]
     monkeypatch.setattr("jittok.cli.encode.LONG_DOCUMENT", 1000)
     monkeypatch.setattr("jittok.cli.encode.IDS_PER_WRITE", 100)
-    monkeypatch.setattr("jittok.encode.batch.PART_BYTES", 10_000)
+    monkeypatch.setattr("jittok.encode.limits.PART_BYTES", 10_000)
     assert run("encode", path)[1] == plain
     for option in ("--ids", "--json"):
         ids = json.loads(run("encode", option, "--parse-special", "--add-special", path)[1])

@@ -19,15 +19,13 @@ def test_at_most_texts_beyond_ascii_are_asked_whether_nfc_changes_them(monkeypat
     encoder = tok._encoder
     texts = ["a", "ab ab", "e\u0301", "ab\n" * 30, "", "é"]
     wanted = tok.encode_batch(texts).to_list()
-    rewrite = encoder.rewrite
-    assert encoder.composes
-    assert rewrite is not None
+    changed = encoder.plan.compose.changed
 
-    def noted(data, starts, stops, *rest):
-        asked.append(data[starts[0] : stops[0]].tobytes().decode())
-        return rewrite(data, starts, stops, *rest)
+    def noted(texts):
+        asked.append(texts.data[texts.starts[0] : texts.stops[0]].tobytes().decode())
+        return changed(texts)
 
-    monkeypatch.setattr(encoder, "rewrite", noted)
+    monkeypatch.setattr(encoder.plan.compose, "changed", noted)
     for text, ids in zip(texts * 2, wanted * 2, strict=True):
         assert tok.encode(text).tolist() == ids
         assert tok.encode(text.encode()).tolist() == ids

@@ -14,24 +14,24 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.encode import batch, buffer_pool
-from jittok.encode.workspace import Workspace
+from jittok.encode import batch, buffers
+from jittok.encode.buffers import Workspace
 
-pytestmark = pytest.mark.skipif(not buffer_pool.POSSIBLE, reason="only Linux has such mappings")
+pytestmark = pytest.mark.skipif(not buffers.POSSIBLE, reason="only Linux has such mappings")
 COUNT = 3000
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few ids are many."""
-    monkeypatch.setattr(buffer_pool, "LEAST_IDS", 1000)
+    monkeypatch.setattr(buffers, "LEAST_IDS", 1000)
 
 
 def _place(array: Any) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _filled(memory: buffer_pool.BufferPool, count: int, value: int) -> Any:
+def _filled(memory: buffers.BufferPool, count: int, value: int) -> Any:
     ids = memory.array(count)
     assert ids.size >= count
     assert ids.dtype == np.int32
@@ -40,7 +40,7 @@ def _filled(memory: buffer_pool.BufferPool, count: int, value: int) -> Any:
 
 
 def test_memory_of_ids_that_are_gone_is_used_again() -> None:
-    memory = buffer_pool.BufferPool()
+    memory = buffers.BufferPool()
     first = _filled(memory, COUNT, 1)
     place = _place(first)
     assert first.size == COUNT
@@ -50,8 +50,8 @@ def test_memory_of_ids_that_are_gone_is_used_again() -> None:
 
 
 def test_memory_that_another_thread_took_and_brought_back_meanwhile_is_its_own() -> None:
-    kept: list[buffer_pool.Mapping] = []
-    mine, others = buffer_pool.BufferPool(kept), buffer_pool.BufferPool(kept)
+    kept: list[buffers.Mapping] = []
+    mine, others = buffers.BufferPool(kept), buffers.BufferPool(kept)
     _filled(mine, COUNT, 1)
     theirs: list[Any] = []
 
@@ -84,7 +84,7 @@ def test_ids_that_a_workspace_lets_go_of_take_no_memory() -> None:
 
 
 def test_all_threads_of_a_tokenizer_keep_no_more_than_one_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffer_pool, "MOST_MAPPINGS", 2)
+    monkeypatch.setattr(buffers, "MOST_MAPPINGS", 2)
     tok = jittok.bundled("gpt-2")
     held = []
     with ExitStack() as stack:  # as many workspaces at once as there are threads
@@ -116,7 +116,7 @@ HOLDERS: list[Callable[[Any], Any]] = [
 @pytest.mark.usefixtures("little_to_collect")
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_whoever_holds_ids_in_any_way_keeps_them(holder: Callable[[Any], Any]) -> None:
-    memory = buffer_pool.BufferPool()
+    memory = buffers.BufferPool()
     held = holder(_filled(memory, COUNT, 1))
     before = np.array(held)
     for value in range(2, 6):
@@ -126,13 +126,13 @@ def test_whoever_holds_ids_in_any_way_keeps_them(holder: Callable[[Any], Any]) -
 
 
 def test_memory_that_nobody_has_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = buffer_pool.BufferPool()
-    most = buffer_pool.MOST_MAPPINGS + 3
+    memory = buffers.BufferPool()
+    most = buffers.MOST_MAPPINGS + 3
     many = [_filled(memory, COUNT, value) for value in range(most)]
     assert [int(ids[-1]) for ids in many] == list(range(most))
     del many
-    assert len(memory._kept) == buffer_pool.MOST_MAPPINGS
-    monkeypatch.setattr(buffer_pool, "KEPT_BYTES", 4 * COUNT)
+    assert len(memory._kept) == buffers.MOST_MAPPINGS
+    monkeypatch.setattr(buffers, "KEPT_BYTES", 4 * COUNT)
     for count in (COUNT, 2 * COUNT, 3 * COUNT, COUNT):
         _filled(memory, count, 1)
     assert sum(each.touched for each in memory._kept) <= max(4 * COUNT, 2 * 4 * COUNT)
@@ -140,7 +140,7 @@ def test_memory_that_nobody_has_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_nothing_of_ours_runs_when_ids_go() -> None:
     """A Ctrl-C in a finalizer would be lost."""
-    memory, seen = buffer_pool.BufferPool(), []
+    memory, seen = buffers.BufferPool(), []
     held = [_filled(memory, COUNT, 1)]
     sys.setprofile(lambda frame, event, _: seen.append(frame.f_code) if event == "call" else None)
     held.clear()
@@ -149,20 +149,20 @@ def test_nothing_of_ours_runs_when_ids_go() -> None:
 
 
 def test_few_ids_do_not_keep_the_memory_of_many() -> None:
-    memory, many = buffer_pool.BufferPool(), 3 << 20
+    memory, many = buffers.BufferPool(), 3 << 20
     _filled(memory, many, 1)
     ids = memory.array(2000)
     ids[:2000], given = 7, memory._given
     few = memory.detach(ids, 2000)
     assert given is not None
-    assert given.touched <= 2 * few.nbytes + buffer_pool.HUGE
+    assert given.touched <= 2 * few.nbytes + buffers.HUGE
     whole = np.frombuffer(given.pages, np.int32, many, given.skip)
     assert (few == 7).all()
-    assert not whole[buffer_pool.HUGE :].any()
+    assert not whole[buffers.HUGE :].any()
 
 
 def test_a_workspace_that_is_gone_leaves_ids_alone() -> None:
-    memory = buffer_pool.BufferPool()
+    memory = buffers.BufferPool()
     ids = _filled(memory, COUNT, 5)
     del memory
     gc.collect()
@@ -173,8 +173,8 @@ def test_without_address_space_ids_come_from_numpy(monkeypatch: pytest.MonkeyPat
     def refuse(_size: int) -> Any:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(buffer_pool, "mapping", refuse)
-    ids = _filled(buffer_pool.BufferPool(), COUNT, 3)
+    monkeypatch.setattr(buffers, "mapping", refuse)
+    ids = _filled(buffers.BufferPool(), COUNT, 3)
     assert ids.size == COUNT
     assert (ids == 3).all()
 
@@ -213,16 +213,16 @@ def test_a_mapping_that_another_thread_has_just_taken_is_left_to_it():
             raise ValueError("not in the list")
 
     kept = Raced()
-    memory = buffer_pool.BufferPool(kept)
-    ids = memory.detach(memory.array(buffer_pool.LEAST_IDS), buffer_pool.LEAST_IDS)
+    memory = buffers.BufferPool(kept)
+    ids = memory.detach(memory.array(buffers.LEAST_IDS), buffers.LEAST_IDS)
     (mapping,) = kept
     assert mapping.holder() is not None
     del ids
-    memory.array(buffer_pool.LEAST_IDS)
+    memory.array(buffers.LEAST_IDS)
     assert memory._given is not mapping
 
 
 def test_few_ids_take_no_mapping():
-    memory = buffer_pool.BufferPool()
-    memory.array(buffer_pool.LEAST_IDS - 1)
+    memory = buffers.BufferPool()
+    memory.array(buffers.LEAST_IDS - 1)
     assert memory._given is None

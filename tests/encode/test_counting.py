@@ -7,9 +7,8 @@ import pytest
 from small_files import sentencepiece_of
 
 import jittok
-from jittok.encode import buffer_pool, windowed_merging
+from jittok.encode import buffers, limits, prepared_texts
 from jittok.kernels.jit import CHECKED, JIT
-from jittok.tokenizer import tokenizer
 
 LETTERS = [("<unk>", 2, 0.0), ("\u2581", 1, -0.1), *((text, 1, -0.1) for text in ("a", "b", "ab", "aba", "\ufdfa"))]
 TEXTS = ["ab", "aabab b", "a\ufdfa这 b", "\ufdfaa", " ", "这"]
@@ -19,17 +18,17 @@ TEXTS = ["ab", "aabab b", "a\ufdfa这 b", "\ufdfaa", " ", "这"]
 def dropped(monkeypatch):
     """Parts of a few bytes, ids in mappings however few they are; what is given back is noted here."""
     for module, name, value in (
-        (windowed_merging, "LONG_TEXT", 1 << 9), (windowed_merging, "PART_BYTES", 1 << 8), (windowed_merging,
-        "OVERLAP_TOKENS", 8), (tokenizer, "LONG_TEXT", 1 << 9), (buffer_pool, "LEAST_IDS", 1), (buffer_pool, "HUGE",
+        (limits, "WINDOWED_TEXT", 1 << 9), (limits, "WINDOW", 1 << 8), (prepared_texts,
+        "OVERLAP_TOKENS", 8), (limits, "LONG_TEXT", 1 << 9), (buffers, "LEAST_IDS", 1), (buffers, "HUGE",
         mmap.PAGESIZE),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    found, drop = [], buffer_pool.BufferPool.drop
-    monkeypatch.setattr(buffer_pool.BufferPool, "drop", lambda *args: found.append(drop(*args)) or found[-1])
+    found, drop = [], buffers.BufferPool.drop
+    monkeypatch.setattr(buffers.BufferPool, "drop", lambda *args: found.append(drop(*args)) or found[-1])
     return found
 
 
-@pytest.mark.skipif(not buffer_pool.POSSIBLE, reason="only Linux takes pages back")
+@pytest.mark.skipif(not buffers.POSSIBLE, reason="only Linux takes pages back")
 @pytest.mark.parametrize("byte_fallback", [False, True])
 def test_as_many_ids_are_counted_as_there_are(byte_fallback, dropped):
     rows = [*LETTERS, *((f"<0x{byte:02X}>", 6, 0.0) for byte in range(256 * byte_fallback))]
@@ -44,7 +43,7 @@ def test_as_many_ids_are_counted_as_there_are(byte_fallback, dropped):
 
 
 def test_what_cannot_be_encoded_cannot_be_counted(monkeypatch):
-    monkeypatch.setattr(tokenizer, "LONG_TEXT", 8)
+    monkeypatch.setattr(limits, "LONG_TEXT", 8)
     tok = jittok.load(sentencepiece_of(2, LETTERS, False, True, True))
     for bad in (b"abababababab\xff", "abababababab\ud800", ["ab"] * 9, 5):
         with pytest.raises((jittok.JittokError, TypeError, ValueError)) as encoded:

@@ -11,13 +11,12 @@ import pytest
 from made_up import MADE_UP
 
 import jittok
-from jittok.encode import batch, encoder, long_document, stretches
-from jittok.encode.workspace import Workspace
+from jittok.encode import batch, encoder, limits, long_document, stretches
+from jittok.encode.buffers import Workspace
 from jittok.errors import EncodingFailed, JittokError
 from jittok.kernels.inputs import Documents, containers
 from jittok.kernels.models import rwkv, ugm
 from jittok.kernels.safe_cuts.rules import no_cuts
-from jittok.tokenizer import tokenizer
 
 WORDS = [
     b"word ",
@@ -65,8 +64,8 @@ def text_of(seed, size):
 @pytest.fixture
 def small(monkeypatch):
     """Documents of 1,000 bytes are shared, in parts of 300."""
-    monkeypatch.setattr(batch, "LEAST_BYTES", 1000)
-    monkeypatch.setattr(batch, "PART_BYTES", 300)
+    monkeypatch.setattr(limits, "LEAST_BYTES", 1000)
+    monkeypatch.setattr(limits, "PART_BYTES", 300)
 
 
 @pytest.mark.usefixtures("small")
@@ -182,7 +181,7 @@ def test_ids_beyond_the_room_that_was_thought_enough_are_in_order(monkeypatch):
 
 
 def test_several_threads_work_at_one_document(monkeypatch):
-    monkeypatch.setattr(batch, "LEAST_BYTES", 1000)
+    monkeypatch.setattr(limits, "LEAST_BYTES", 1000)
     counted = []
     encode = encoder.Encoder.encode_fragments
 
@@ -203,7 +202,7 @@ def test_several_threads_work_at_one_document(monkeypatch):
 @pytest.mark.parametrize("call", ["encode", "count"])
 def test_one_long_text_is_shared_by_threads_as_well(monkeypatch, call):
     tok, text = jittok.bundled("gpt-2"), b"some plain words " * 260_000
-    assert len(text) > long_document.LEAST_BYTES
+    assert len(text) > limits.LEAST_BYTES
     seen, caller, both = [], threading.get_ident(), threading.Barrier(2, timeout=60)
     encode = encoder.Encoder.encode_fragments
 
@@ -223,14 +222,14 @@ def test_one_long_text_is_shared_by_threads_as_well(monkeypatch, call):
     assert threading.get_ident() not in seen
     assert len(set(seen)) == 2
     seen.clear()
-    getattr(tok, call)(text[: long_document.LEAST_BYTES - 1], threads=2)
+    getattr(tok, call)(text[: limits.LEAST_BYTES - 1], threads=2)
     assert set(seen) == {threading.get_ident()}  # a shorter one is not worth it
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["gpt-2", "mistral", "bert", "t5"])
 def test_one_text_has_the_same_ids_for_any_number_of_threads(monkeypatch, name):
-    monkeypatch.setattr(tokenizer, "LONG_TEXT", 1000)
+    monkeypatch.setattr(limits, "LONG_TEXT", 1000)
     monkeypatch.setattr(batch, "thread_count", lambda threads: threads or 3)
     tok = jittok.bundled(name)
     text = text_of(11, 900) + b"<s>abcd efgh</s>[SEP]<|endoftext|> abcd efgh"
@@ -346,7 +345,7 @@ def test_one_long_document_is_read_where_it_is_to_its_end_and_no_further(name):
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_ids_of_many_stretches_are_put_together_in_order(threads, monkeypatch):
-    monkeypatch.setattr(stretches, "STRETCH_MIN", 3000)
+    monkeypatch.setattr(limits, "STRETCH_MIN", 3000)
     monkeypatch.setattr(containers, "PART_BYTES", 40_000)
     tok, texts = jittok.bundled("gpt-2"), [b"", *(text_of(seed, 100 * seed) for seed in range(60)), b"", b""]
     texts[30:30] = [b""] * 2000
@@ -360,7 +359,7 @@ def test_ids_of_many_stretches_are_put_together_in_order(threads, monkeypatch):
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_the_first_error_of_many_stretches_is_told(threads, monkeypatch):
-    monkeypatch.setattr(stretches, "STRETCH_MIN", 3000)
+    monkeypatch.setattr(limits, "STRETCH_MIN", 3000)
     monkeypatch.setattr(containers, "PART_BYTES", 40_000)
     tok, texts = jittok.bundled("gpt-2", llama_cpp="0.3.36"), [b"some plain words " * 100] * 200
 
@@ -380,7 +379,7 @@ def test_the_first_error_of_many_stretches_is_told(threads, monkeypatch):
 
 
 def test_a_model_is_not_asked_again_whether_documents_may_be_cut(monkeypatch):
-    monkeypatch.setattr(batch, "LEAST_BYTES", 1000)
+    monkeypatch.setattr(limits, "LEAST_BYTES", 1000)
     tok, asked = jittok.bundled("gpt-2"), []
 
     def shorter_than_5000(_arrays, size):
@@ -391,5 +390,5 @@ def test_a_model_is_not_asked_again_whether_documents_may_be_cut(monkeypatch):
     for size, worth in ((3000, True), (2000, True), (999, False), (6000, False), (9000, False), (4999, True)):
         ends = np.array([size])
         docs = Documents(np.zeros(size, np.uint8), np.zeros(1, np.int64), ends)
-        assert batch._worth_parting(tok._encoder, docs, 0, 1) == worth
+        assert batch._is_long(tok._encoder, stretches.Stretch(docs, 0, 0, 1)) == worth
     assert asked == [3000, 6000, 4999]

@@ -6,7 +6,7 @@ import random
 import pytest
 
 import jittok
-from jittok.encode import pipeline_encoder
+from jittok.encode import limits, reference_encoder
 from jittok.encode.reference_encoder import fragment_ids
 
 MARK = "\u2581"
@@ -48,17 +48,17 @@ def file_of(steps, cuts):
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_long_odd_texts_have_the_ids_of_the_plain_reference(way, monkeypatch):
-    monkeypatch.setattr(pipeline_encoder, "LONG_TEXT", 1)
+    monkeypatch.setattr(limits, "VALIDATED_AT_ONCE", 1)
     tok = jittok.load(file_of(*way))
     assert tok.runs == "kernels"
     r, asked = random.Random(3), []
-    own = pipeline_encoder.PipelineEncoder._ids_of_normalized
+    own = reference_encoder.OddTexts.ids_of_normalized
 
     def noted(self, text):
         asked.append(text)
         return own(self, text)
 
-    monkeypatch.setattr(pipeline_encoder.PipelineEncoder, "_ids_of_normalized", noted)
+    monkeypatch.setattr(reference_encoder.OddTexts, "ids_of_normalized", noted)
     for _ in range(300):
         text = "".join(r.choices(PARTS, k=r.randrange(1, 30)))
         assert tok.encode(text).tolist() == fragment_ids(tok.pipeline, text.encode()), text

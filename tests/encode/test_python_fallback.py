@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.encode import python_fallback
+from jittok.encode import limits, python_fallback
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import WouldCompile, frozen, kernel, without_compiling
@@ -147,7 +147,7 @@ def test_what_a_text_is_wrong_in_is_said_by_the_kernel(asked, made_up):
 
 def test_longer_texts_and_many_go_to_the_kernel(asked, monkeypatch):
     tok = jittok.bundled("bert")
-    tok.encode("x" * (python_fallback.LONGEST_TEXT + 1))
+    tok.encode("x" * (limits.FALLBACK_TEXT + 1))
     tok.encode("now it is there")
     assert asked == []
     monkeypatch.setattr(python_fallback, "WORTH_COMPILING", 3 * (4 + python_fallback.COST_PER_TEXT))

@@ -10,7 +10,7 @@ from drawn_files import SPLITS, byte_level_json, drawn_text
 from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
-from jittok.encode import short_text
+from jittok.encode import limits, short_text
 from jittok.kernels.memory import encode_builtin
 
 FILES = Path(__file__).parents[1] / "data" / "files"
@@ -56,10 +56,10 @@ def test_what_nfc_changes_is_written_anew_in_the_quick_way(pattern, around):
     for raw in (b"\xff", "e\u0301".encode()[:-1], "e\u0301".encode() + b"\xc3", b"\xed\xa0\x80"):
         assert builtin_of(tok, **rule)(raw) is None
         assert asked(tok, raw, rule) == ordinary(tok, raw, rule)
-    for long in ("e\u0301" * (short_text.LONGEST_WITH_GIL // 3), "e\u0301" * short_text.LONGEST_WITH_GIL):
+    for long in ("e\u0301" * (limits.LONGEST_WITH_GIL // 3), "e\u0301" * limits.LONGEST_WITH_GIL):
         want = ordinary(tok, long, rule)
         found = builtin_of(tok, **rule)(long.encode())
-        assert found.tolist() == want if len(long.encode()) <= short_text.LONGEST_WITH_GIL else found is None
+        assert found.tolist() == want if len(long.encode()) <= limits.LONGEST_WITH_GIL else found is None
         assert tok.encode(long, **rule).tolist() == want
 
 
@@ -99,7 +99,7 @@ def test_other_files_go_the_quick_way_with_the_ids_of_the_ordinary_one(name, fir
             assert ids.tolist() == want, (text, rule)
             builtin = encoder.builtins[id(found)]
             assert (builtin is None) == (first_often > 1)
-            assert builtin is None or len(raw) > short_text.LONGEST_WITH_GIL or builtin(raw).tolist() == want
+            assert builtin is None or len(raw) > limits.LONGEST_WITH_GIL or builtin(raw).tolist() == want
             went += 1
     assert went > 10 if name != "syn-bpe-user" else went == 0
 

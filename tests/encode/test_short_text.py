@@ -22,7 +22,7 @@ from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
 from jittok.common.rows.ids import Ids
-from jittok.encode import short_text
+from jittok.encode import limits, short_text
 from jittok.kernels.jit import JIT, shipped
 from jittok.kernels.memory import encode_builtin
 from jittok.kernels.memory.objects import bytes_data_offset, is_right, str_layout
@@ -64,7 +64,7 @@ def test_only_bytes_and_ascii_str_go_the_quick_way():
         bytearray(b"some words"),
         "",
         b"",
-        "x" * (short_text.LONGEST_QUICK + 1),
+        "x" * (limits.LONGEST_QUICK + 1),
         5,
         None,
     ):
@@ -167,9 +167,9 @@ def test_byte_level_files_go_the_quick_way_with_the_ids_of_the_ordinary_one():
             if found is not None:
                 assert found.tolist() == want, (seed, text, rule)
                 went += 1
-        if encoder.rewrite is not None and not encoder.composes:
+        if encoder.plan.prepares:
             assert not tok._builtins
-        composed += bool(encoder.composes and any(tok._builtins.values()))
+        composed += bool(encoder.plan.compose is not None and any(tok._builtins.values()))
     assert went > (100 if JIT else 0)
     assert composed > 0 or not JIT
 
@@ -200,13 +200,13 @@ def test_a_builtin_leaves_what_it_cannot_do():
     builtin = builtin_of(tok)
     known = builtin("some words").tolist()
     assert builtin(b"some words").tolist() == known
-    assert builtin("x" * short_text.LONGEST_WITH_GIL) is not None
+    assert builtin("x" * limits.LONGEST_WITH_GIL) is not None
     texts = (
         "é",
         "\u20ac",
         "",
         b"",
-        "x" * (short_text.LONGEST_WITH_GIL + 1),
+        "x" * (limits.LONGEST_WITH_GIL + 1),
         Text("words"),
         type("B", (bytes,), {})(b"words"),
     )

@@ -8,7 +8,7 @@ import pytest
 from drawn_files import SPLITS, byte_level_json, drawn_json, drawn_text
 
 import jittok
-from jittok.encode import small_batch
+from jittok.encode import limits, short_text
 from jittok.encode.batch import encode_batch
 from jittok.errors import EncodingFailed
 from jittok.kernels.jit import JIT
@@ -39,7 +39,7 @@ def asked(tok, texts, rule):
 def rows_of(tok, texts):
     """What goes the short way."""
     encoder, rule = tok._rule(False, False, "strict")
-    return small_batch.encode_small_batch(encoder, tok._builtins, texts, rule, (False, False, "strict"))
+    return short_text.encode_small_batch(encoder, tok._builtins, texts, rule, (False, False, "strict"))
 
 
 @pytest.mark.parametrize("seed", range(12 if JIT else 2))
@@ -70,8 +70,8 @@ def test_few_texts_go_the_short_way_and_others_do_not():
     assert rows_of(tok, ("a", "b")).to_list() == ordinary(tok, ["a", "b"], {})
     for others in (
         [],
-        ["a"] * (small_batch.MOST_TEXTS + 1),
-        ["a" * small_batch.MOST_CHARACTERS, "b"],
+        ["a"] * (limits.MOST_TEXTS + 1),
+        ["a" * limits.MOST_CHARACTERS, "b"],
         ["a", ""],
         ["\ud800"],
         ["a", 5],
@@ -109,7 +109,7 @@ def test_a_text_goes_by_the_builtin_once_there_is_one():
         (9, [b"a", b"\xc3\xa9", "b", "=c", b"\xff"]),
     ):
         encoder, builtins, rule = Encoder(often), {}, object()
-        rows = small_batch.encode_small_batch(
+        rows = short_text.encode_small_batch(
             encoder, builtins, [b"a", "\u00e9", "b", "=c", b"\xff"], rule, ([], 1, "strict")
         )
         assert [bytes(row.tolist()) for row in rows] == [b"a", b"\xc3\xa9", b"b", b"=c", b"\xff"]
@@ -120,16 +120,14 @@ def test_a_text_goes_by_the_builtin_once_there_is_one():
 @pytest.mark.parametrize(
     ("texts", "goes"),
     [
-        (["a"] * small_batch.MOST_TEXTS, True), (["a"] * (small_batch.MOST_TEXTS + 1), False), ([], False), (("a",
-        b"b"), True), (iter("a"), False), (["a" * (small_batch.MOST_CHARACTERS - 1), "b"], True),
-        (["a" * small_batch.MOST_CHARACTERS, "b"], False), (["a", "!"], False), (["a", "\ud800"], False), (["a",
+        (["a"] * limits.MOST_TEXTS, True), (["a"] * (limits.MOST_TEXTS + 1), False), ([], False), (("a",
+        b"b"), True), (iter("a"), False), (["a" * (limits.MOST_CHARACTERS - 1), "b"], True),
+        (["a" * limits.MOST_CHARACTERS, "b"], False), (["a", "!"], False), (["a", "\ud800"], False), (["a",
         bytearray(b"b")], False), (["a", 5], False),
     ],
 )  # fmt: skip
 def test_which_texts_are_few_and_short(texts, goes):
-    assert (
-        small_batch.encode_small_batch(Encoder(), {}, texts, object(), (False, False, "strict")) is not None
-    ) == goes
+    assert (short_text.encode_small_batch(Encoder(), {}, texts, object(), (False, False, "strict")) is not None) == goes
 
 
 def test_errors_tell_the_number_of_the_text():

@@ -7,7 +7,7 @@ import pytest
 
 import jittok
 from jittok.common.pipeline.steps import Cut, Pattern
-from jittok.encode import split_points
+from jittok.encode import limits, prepared_texts
 from jittok.kernels.jit import JIT
 from jittok.reference.pipeline import Runner
 
@@ -44,13 +44,13 @@ def test_parts_of_a_text_have_the_ids_that_they_have_in_it(cuts, monkeypatch):
     plain = Runner(tok.pipeline)
     texts = ["".join(draw.choices(PARTS, k=draw.randrange(60))) for _ in range(40 if JIT else 4)]
     wanted = [plain.encode(text, False) for text in texts]
-    assert tok._encoder._separators is not None
-    monkeypatch.setattr(split_points, "LONG_TEXT", 8)
-    monkeypatch.setattr(split_points, "MOST_GROWTH", 0)
+    assert tok._encoder._prepared.points is not None
+    monkeypatch.setattr(limits, "GROWN_TEXT", 8)
+    monkeypatch.setattr(limits, "MOST_GROWTH", 0)
     tok._wait_for_kernels()
     for part, look in ((1, 8), (5, 64)):
-        monkeypatch.setattr(split_points, "PART_BYTES", part)
-        monkeypatch.setattr(split_points, "SEARCH_BYTES", look)
+        monkeypatch.setattr(limits, "GROWN_PART", part)
+        monkeypatch.setattr(prepared_texts, "SEARCH_BYTES", look)
         assert tok.encode_batch(texts).to_list() == wanted
 
 
@@ -68,7 +68,7 @@ def test_parts_of_a_text_have_the_ids_that_they_have_in_it(cuts, monkeypatch):
     ],
 )
 def test_a_cut_is_where_every_match_ends_and_none_looks_further(pattern, pair, cut):
-    table = split_points.split_points((Cut(Pattern(pattern), "isolated"),))
+    table = prepared_texts.split_points((Cut(Pattern(pattern), "isolated"),))
     kinds = [
         None if table is None else table.classes[table.starts.searchsorted(ord(c), "right") - 1] for c in pair
     ]  # fmt: skip

@@ -8,8 +8,8 @@ from charsmap import build_charsmap
 from small_files import sentencepiece_of
 
 import jittok
-from jittok.encode import windowed_merging
-from jittok.encode.steps import FragmentTexts
+from jittok.encode import limits
+from jittok.encode.plan import FragmentTexts
 from jittok.kernels.fragments import PAD, TEXT
 from jittok.kernels.jit import JIT, frozen
 from jittok.kernels.normalize.sentencepiece import STRANGE, known_characters
@@ -32,7 +32,7 @@ def content(fallback=False, squeeze=True, user=()):
 
 
 def table_of(tok):
-    return tok._encoder.steps.normalize[0].args[0]
+    return tok._encoder.plan.normalize[0].tables[0]
 
 
 @pytest.mark.parametrize("squeeze", [True, False])
@@ -40,13 +40,13 @@ def table_of(tok):
 def test_rows_of_strangers_give_the_ids_of_the_reference(squeeze, user, monkeypatch):
     tok, draw = jittok.load(content(False, squeeze, user), cache=False), random.Random(len(user))
     assert tok.runs == "kernels"
-    plain = Runner(tok._encoder.pipeline)
+    plain = Runner(tok._encoder.vocab)
     texts = ["".join(draw.choices(UNITS, k=draw.randrange(24))) for _ in range(1500 if JIT else 60)]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
-    monkeypatch.setattr(windowed_merging, "LONG_TEXT", 4)
+    monkeypatch.setattr(limits, "WINDOWED_TEXT", 4)
     for part in (1, 7):
-        monkeypatch.setattr(windowed_merging, "PART_BYTES", part)
+        monkeypatch.setattr(limits, "WINDOW", part)
         assert tok.encode_batch(texts[::3], threads=1).to_list() == wanted[::3]
 
 
@@ -58,7 +58,7 @@ def test_a_row_of_strangers_becomes_one_byte_and_what_tokens_know_stays():
     places = (np.array([0]), np.array([len(raw)]), np.array([TEXT], np.int32))
     starts, stops, tokens = (frozen(each, each.dtype.type) for each in places)
     with tok._encoder.workspace() as workspace:
-        made = tok._encoder.steps.normalize[0](
+        made = tok._encoder.plan.normalize[0].run(
             workspace, FragmentTexts(np.frombuffer(raw + bytes(PAD), np.uint8), starts, stops, tokens)
         )
     stranger = chr(table_of(tok).stranger)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from small_package import with_kernels
 
 import jittok
-from jittok.encode import whole_documents
-from jittok.encode.workspace import Workspace
+from jittok.encode import cutters
+from jittok.encode.buffers import Workspace
 from jittok.kernels.inputs import Documents
 from jittok.kernels.special.partition import cut_documents
 from jittok.kernels.special.tables import compile_special
@@ -46,13 +46,13 @@ def fragments(workspace: Workspace, count: int, rows: int) -> list[list[int]]:
 def test_fragments_are_those_of_the_kernel_that_cuts(name, texts, before, after, data):
     docs, special = documents(texts), compile_special(VOCABS[name], False)
     first = 0 if data is None else data.draw(st.integers(0, len(texts) - 1))
-    if len(texts) - first <= whole_documents.MOST_DOCUMENTS:
-        assert whole_documents.nothing_to_cut(special, docs, first, len(texts))
+    if len(texts) - first <= cutters.MOST_DOCUMENTS:
+        assert cutters.nothing_to_cut(special, docs, first, len(texts))
     ours, cut = Workspace(), Workspace()
     for workspace in (ours, cut):
         workspace.grow_ends(len(texts))
         workspace.grow_fragments(3 * len(texts) + 3)
-    count = whole_documents.whole_document_fragments(ours, docs, first, len(texts), before, after)
+    count = cutters.whole_document_fragments(ours, docs, first, len(texts), before, after)
     expected = cut.run(
         cut_documents, special, cut.special_work, docs.data, docs.starts, docs.stops, first, len(texts), before, after,
         cut.starts, cut.stops, cut.tokens, cut.document_ends, cut.report,
@@ -64,8 +64,8 @@ def test_fragments_are_those_of_the_kernel_that_cuts(name, texts, before, after,
 @pytest.mark.parametrize("text", [b"x <extra_id_0> y", b"<"])
 def test_a_text_that_may_have_a_special_token_is_left_to_the_kernel(text):
     special = compile_special(VOCABS["t5"], True)
-    assert not whole_documents.nothing_to_cut(special, documents([b"a", text]), 0, 2)
-    assert whole_documents.nothing_to_cut(special, documents([b"a", text]), 0, 1)
+    assert not cutters.nothing_to_cut(special, documents([b"a", text]), 0, 2)
+    assert cutters.nothing_to_cut(special, documents([b"a", text]), 0, 1)
 
 
 @pytest.mark.process

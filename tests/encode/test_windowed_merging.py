@@ -7,7 +7,7 @@ from charsmap import build_charsmap
 from small_files import sentencepiece_of
 
 import jittok
-from jittok.encode import windowed_merging
+from jittok.encode import limits, prepared_texts
 from jittok.kernels.jit import JIT
 
 BPE, NORMAL, UNKNOWN, USER_DEFINED, BYTE = 2, 1, 2, 4, 6
@@ -57,7 +57,7 @@ def loaded(fallback=False, squeeze=True, prefix=True, users=()):
 def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix, users):
     tok, draw = loaded(bool(fallback), bool(squeeze), bool(prefix), USERS[:users]), random.Random(5)
     asked, whole = 0, 0
-    encode = windowed_merging.WindowedMerger.encode
+    encode = prepared_texts.WindowedMerger.encode
 
     def counted(*args, **named):
         nonlocal asked, whole
@@ -65,19 +65,19 @@ def test_parts_give_the_ids_of_the_whole(monkeypatch, fallback, squeeze, prefix,
         asked, whole = asked + 1, whole + (found is None)
         return found
 
-    monkeypatch.setattr(windowed_merging.WindowedMerger, "encode", counted)
+    monkeypatch.setattr(prepared_texts.WindowedMerger, "encode", counted)
     for _ in range((20 if users else 60) if JIT else 6):
         pool = draw.sample(UNITS, draw.randrange(1, 8))
         text = "".join(draw.choice(pool) * draw.choice((1, 1, 2, 9)) for _ in range(draw.randrange(1, 40)))
-        for name in ("LONG_TEXT", "LONG_CUT_TEXT"):
-            monkeypatch.setattr(windowed_merging, name, 1 << 20)
+        for name in ("WINDOWED_TEXT", "WINDOWED_CUT_TEXT"):
+            monkeypatch.setattr(limits, name, 1 << 20)
         expected = tok.encode(text).tolist()
-        for name in ("LONG_TEXT", "LONG_CUT_TEXT"):
-            monkeypatch.setattr(windowed_merging, name, 4)
+        for name in ("WINDOWED_TEXT", "WINDOWED_CUT_TEXT"):
+            monkeypatch.setattr(limits, name, 4)
         part = draw.choice((1, 5, 16))
-        for name in ("PART_BYTES", "CUT_PART_BYTES"):
-            monkeypatch.setattr(windowed_merging, name, part)
-        monkeypatch.setattr(windowed_merging, "OVERLAP_TOKENS", draw.choice((1, 2, 5)))
+        for name in ("WINDOW", "CUT_WINDOW"):
+            monkeypatch.setattr(limits, name, part)
+        monkeypatch.setattr(prepared_texts, "OVERLAP_TOKENS", draw.choice((1, 2, 5)))
         assert tok.encode(text).tolist() == expected
         assert [row.tolist() for row in tok.encode_batch([text, "a", "", text], threads=1)][::3] == [expected] * 2
     assert asked
@@ -89,8 +89,8 @@ def test_special_tokens_stay_between_the_parts(monkeypatch):
     tok = jittok.load(sentencepiece_of(BPE, pieces, False, True, True, MAP))
     texts = ["☃<x>☃ a½<x><x>", "a" * 30 + "<x>" + "☃" * 9]
     expected = [tok.encode(text).tolist() for text in texts]
-    monkeypatch.setattr(windowed_merging, "LONG_TEXT", 2)
-    monkeypatch.setattr(windowed_merging, "LONG_CUT_TEXT", 2)
-    monkeypatch.setattr(windowed_merging, "PART_BYTES", 3)
-    monkeypatch.setattr(windowed_merging, "CUT_PART_BYTES", 3)
+    monkeypatch.setattr(limits, "WINDOWED_TEXT", 2)
+    monkeypatch.setattr(limits, "WINDOWED_CUT_TEXT", 2)
+    monkeypatch.setattr(limits, "WINDOW", 3)
+    monkeypatch.setattr(limits, "CUT_WINDOW", 3)
     assert [tok.encode(text).tolist() for text in texts] == expected

@@ -10,7 +10,7 @@ from charsmap import build_charsmap
 from small_files import sentencepiece, sentencepiece_of
 
 import jittok
-from jittok.encode import windowed_merging
+from jittok.encode import limits, prepared_texts
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
 from jittok.kernels.models.spm.unused_pieces import halves, parts_of
@@ -142,9 +142,9 @@ def test_pieces_that_are_not_used_are_what_they_are_merged_of(fallback, users, m
     texts = ["".join(draw.choices("abcé x", k=draw.randrange(60 if JIT else 20))) for _ in range(60 if JIT else 6)]
     wanted = [plain.encode(text, False) for text in texts]
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
-    monkeypatch.setattr(windowed_merging, "LONG_TEXT", 8)
-    monkeypatch.setattr(windowed_merging, "PART_BYTES", 16)
-    monkeypatch.setattr(windowed_merging, "OVERLAP_TOKENS", 3)
+    monkeypatch.setattr(limits, "WINDOWED_TEXT", 8)
+    monkeypatch.setattr(limits, "WINDOW", 16)
+    monkeypatch.setattr(prepared_texts, "OVERLAP_TOKENS", 3)
     assert tok.encode_batch(texts, threads=1).to_list() == wanted
     library = pytest.importorskip("sentencepiece").SentencePieceProcessor()
     library.LoadFromSerializedProto(content)
@@ -293,7 +293,7 @@ def test_bpe_behind_sentencepieces_normalizer_runs_in_kernels(seed):
 def test_what_stays_is_copied_up_to_where_a_key_begins(squeeze):
     charsmap = build_charsmap({key.encode(): image.encode() for key, image in {**MAP, "中\u0301": "b"}.items()})
     tok = jittok.load(sentencepiece_of(BPE, [*HEAD, *BYTES, *LETTERS], True, True, squeeze, charsmap), cache=False)
-    plain = Runner(tok._encoder.pipeline)
+    plain = Runner(tok._encoder.vocab)
     tails = [
         "a\u0301",
         "a\u0302",

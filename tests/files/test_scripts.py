@@ -8,10 +8,10 @@ import pytest
 from drawn_splitters import MODELS, drawn_model
 
 import jittok
-from jittok.cli.step_descriptions import in_words
+from jittok.common.pipeline.descriptions import in_words
 from jittok.common.pipeline.steps import CutScripts
 from jittok.common.unicode.libraries import scripts
-from jittok.encode.plan import raw_marking
+from jittok.encode.file_plan import raw_marking
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
 from jittok.kernels.pretokenize.automaton import compile_pattern

@@ -8,7 +8,7 @@ import pytest
 from drawn_files import BERT, drawn_text, drawn_words
 
 import jittok
-from jittok.encode import pipeline_encoder
+from jittok.encode import reference_encoder
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
 from jittok.kernels.models.wpm.alphabet import BLANK, DROPPED
@@ -89,9 +89,9 @@ def test_what_is_no_utf_8_behind_odd_marks_is_an_error_or_replaced_in_a_batch():
 def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(monkeypatch):
     content = with_marks("\U0001d165\u08d4\u1b44\u302e\u1b05\u1b35\U0001d158")
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
-    draw, asked, normalized = random.Random(3), [], pipeline_encoder.normalized
+    draw, asked, normalized = random.Random(3), [], reference_encoder.normalized
     monkeypatch.setattr(
-        pipeline_encoder, "normalized", lambda own, text: asked.append(len(text)) or normalized(own, text)
+        reference_encoder, "normalized", lambda own, text: asked.append(len(text)) or normalized(own, text)
     )
     marks = [
         *"\U0001d165\u08d4\u1b44\u302e\u0301\u0345\u0f71",
@@ -115,8 +115,8 @@ def test_only_stretches_with_odd_marks_are_normalized_by_the_plain_reference(mon
 def test_a_word_with_an_unknown_character_needs_no_order_of_its_marks(monkeypatch):
     content = with_marks("\u1baa\U00011446")
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
-    asked, odd_ids = [], tok._encoder.ids_by_python
-    monkeypatch.setattr(tok._encoder, "ids_by_python", lambda text: asked.append(text) or odd_ids(text))
+    asked, odd_ids = [], tok._encoder._odd_texts.ids
+    monkeypatch.setattr(tok._encoder._odd_texts, "ids", lambda text: asked.append(text) or odd_ids(text))
     unknown = ["\u1baa\U00011446\ud7fb", "\ud7fb\u1baa\U00011446", "a\u1baa\U00011446" + "a" * 300, "\U0001d165" * 9]
     for texts, some in ((unknown, False), ([*unknown, "\U0001d165. \u1baa\U00011446\u1baa"], True)):
         long = [" ".join(texts), *texts, ".".join(texts) + "a", "".join(texts)]

@@ -23,8 +23,8 @@ from texts import Texts
 from vocabs import random_vocab
 
 from jittok.encode.batch import encode_batch
+from jittok.encode.cutters import EncodeOptions
 from jittok.encode.encoder import Encoder
-from jittok.encode.options import EncodeOptions
 from jittok.errors import EncodingFailed, JittokError
 from jittok.kernels.pretoken_cache.tables import PretokenCache, make_cache
 from jittok.reference.tokenize import tokenize

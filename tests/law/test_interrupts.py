@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.encode import workspace
+from jittok.encode import buffers
 from jittok.kernels.jit import LONG_WORK_BYTES, run_interruptible
 from jittok.vocab.bundled import bundled_source
 
@@ -184,7 +184,7 @@ def test_a_short_text_that_may_take_long_is_one_that_can_be_left():
         asked = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                workspace, "run_interruptible", lambda work, *args, asked=asked: asked.append(work) or work(*args)
+                buffers, "run_interruptible", lambda work, *args, asked=asked: asked.append(work) or work(*args)
             )
             slow.encode("a" * size)
         assert asked

@@ -217,9 +217,9 @@ def test_what_others_may_write_to_is_copied_and_nothing_else() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("size", [3, 9_000])
 def test_copied_texts_have_the_ids_of_others(threads: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jittok.encode import batch
+    from jittok.encode import limits
 
-    monkeypatch.setattr(batch, "BYTES_PER_COPY", 20_000)
+    monkeypatch.setattr(limits, "BYTES_PER_COPY", 20_000)
     tok = jittok.bundled("gpt-2")
     texts = [b"text %d of some words, " % k * (k % 5) for k in range(size)]
     ragged = Ragged(np.frombuffer(bytearray(b"".join(texts)), np.uint8), np.cumsum([0, *map(len, texts)]))
@@ -229,10 +229,10 @@ def test_copied_texts_have_the_ids_of_others(threads: int, size: int, monkeypatc
 
 
 def test_the_number_of_a_document_that_fails_is_its_own(vocab_of: Callable[..., Any], monkeypatch: Any) -> None:
-    from jittok.encode import batch
+    from jittok.encode import limits
     from jittok.tokenizer import Tokenizer
 
-    monkeypatch.setattr(batch, "BYTES_PER_COPY", 8)
+    monkeypatch.setattr(limits, "BYTES_PER_COPY", 8)
     tok = Tokenizer(vocab_of([b"a"]), cache=False)
     texts = ["a"] * 40 + ["b"] + ["a"] * 9
     for given_texts in (texts, pa.array(texts), np.array(texts, "S1")):

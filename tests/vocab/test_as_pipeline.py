@@ -12,8 +12,8 @@ from vocabs import KINDS, drawn_vocab
 
 import jittok
 from jittok.cli import main
-from jittok.cli.step_descriptions import in_words
 from jittok.common.pipeline import models, steps
+from jittok.common.pipeline.descriptions import in_words
 from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.errors import EncodingFailed
 from jittok.reference.tokenize import around, tokenize

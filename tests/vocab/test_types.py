@@ -41,7 +41,7 @@ class Toy(types.VocabType):
 @pytest.fixture
 def toy(monkeypatch):
     monkeypatch.setattr(types, "TYPES", dict(types.TYPES))
-    monkeypatch.setattr("jittok.encode.encoder.TYPES", types.TYPES)
+    monkeypatch.setattr("jittok.encode.plan.TYPES", types.TYPES)
     types.register(Toy())
 
 
@@ -122,7 +122,7 @@ NAMED = {
     "vocab/releases.py",  # `tokenizer.ggml.model` of releases
     "reference/attributes.py",  # llama.cpp's default ids, for the judge of attributes
     "common/pipeline/pipeline.py",  # a file's model under the name that a GGUF has for it
-    "encode/pipeline_encoder.py", "encode/compile_plan.py", "encode/normalizing_encoder.py",  # kernels of such models
+    "encode/file_plan.py", "encode/prepared_texts.py", "encode/reference_encoder.py",  # kernels of such models
     "files/rwkv.py",  # a format of that name
     "convert/targets.py",  # `tokenizer.ggml.model` of a file that is written
     "cli/train.py", "cli/train_options.py", "cli/train_words.py",  # what may be trained

@@ -1,15 +1,13 @@
-"""One text to its ids without Python in between: a builtin function of Python, made of 130 lines of machine code.
+"""One text to its ids without Python in between: a builtin function of Python, made of 100 lines of machine code.
 
 A method of Python around a kernel takes two microseconds, most of a short text's time. Here the interpreter calls
-machine code. This code reads the text where Python keeps it, and writes its address and size into the frames of some
-kernels (see `encode.short_text.ShortTextFrame`). One cuts the text, one looks whether it may be encoded as it is, one
-writes what becomes of a text that changes, one encodes. Or several prepare a copy of the text, and one joins ids. It
-calls them, and has NumPy make the array. All that it knows is in `CallTable`: addresses, also those of the functions
-of Python and NumPy that it calls. So it can lie in a shared library that asks for none.
+machine code. This code reads the text where Python keeps it, walks a list of kernel calls (`Step`, laid out by
+`encode.short_text.ShortTextFrame`), and has NumPy create the array. All that it knows is in `CallTable`: addresses,
+also those of the functions of Python and NumPy that it calls. So a shared library can hold it without importing any.
 
 It returns None for whatever is not encoded at once: another type, a text that is empty or long, a frame that is not
-ready, a kernel that asks for something. It never lets go of Python's lock, so no two threads are in it; while NumPy
-makes the array, which may run anything, `ready` is -1. How objects are laid out is tried on known ones first.
+ready, a kernel that needs something. It never releases the GIL, so no two threads are in it; while NumPy creates the
+array, which may run anything, `ready` is -1. The layout of objects is checked on known ones first.
 """
 
 from __future__ import annotations
@@ -39,14 +37,33 @@ _DATA = 16
 """Where an array object has the address of its data."""
 
 
+NO_LIMIT = (1 << 62) - 1
+
+
+class Step(NamedTuple):
+    """One call of a kernel, each a word. A list ends with a step whose words are all 0; the last kernel before it
+    returns the number of ids."""
+
+    kernel: int  # its machine code
+    frame: int
+    text: int  # address where the text's address and size are written; 0: nowhere
+    number: int  # address where the number of fragments is written; 0: nowhere
+    result: int  # address where the kernel's result is written; 0: nowhere
+    least: int  # results from `least`
+    most: int  # to `most` are success: the next step follows
+    other: int  # address of the step that follows if the result is the text's size instead; 0: none
+
+
+STEP = len(Step._fields)
+
+
 class CallTable(NamedTuple):
-    """What the machine code knows, each a word; addresses but for the first six. Kernels that are not called are 0."""
+    """What the machine code knows, each a word; addresses but for the first five."""
 
     header: int  # see `StrLayout`
     bits: int
     longest: int  # bytes of a text
     generation: int  # encodes only while *ready is this
-    unchanged: int  # what `look` gives for fragments that do not change
     clear_size: int  # see `clear`
     of_bytes: int  # types
     of_str: int
@@ -55,50 +72,25 @@ class CallTable(NamedTuple):
     none: int
     ready: int
     size: int  # where the text's size is written
-    cut: int  # the kernel that cuts
-    cut_frame: int
-    cut_text: int  # where in it the text's address and size are written
-    look: int  # the kernel that looks; where it gives the text's size, all of the text is one fragment that changes
-    look_frame: int
-    look_text: int
-    look_fragments: int  # where in it the number of fragments is written
-    change: int  # the kernel that writes what becomes of such a text, and gives its size
-    change_frame: int
-    change_text: int
-    change_fragments: int
-    changed_stop: int  # where that size is written
-    changed_frame: int  # the frame of `model` for it
-    changed_fragments: int
-    held: int  # where the text is copied to, for `steps` that prepare it: then the model reads what they leave
+    number: int  # where the number of its fragments is: 1 until a step writes another
+    held: int  # where the text is copied to, for steps that prepare it; 0: nowhere
     clear: int  # what is zeroed before, of zeros that are at `zeros`
     zeros: int
-    steps: int  # records of STEP words: kernel, frame, where the number of fragments is written, its least and most
-    steps_end: int  # answer; after the last one
-    join: int  # the kernel that joins ids, and gives their number
-    join_frame: int
-    join_fragments: int
-    model: int  # the kernel that encodes
-    model_frame: int
-    model_text: int
-    fragments: int  # where in it the number of fragments is written
-    ids: int  # what it writes
+    steps: int  # the first `Step`
+    ids: int  # what the steps write
     new_array: int  # functions
     copy: int
     hold: int
 
 
-NUMBERS = 6
+NUMBERS = 5
 """Fields that are no addresses."""
-STEP = 5
-"""Words of a step."""
-MAY_BE_NONE = (
-    CallTable._fields[4:6] + CallTable._fields[CallTable._fields.index("cut") : CallTable._fields.index("model")]
-)
-"""Fields of kernels that not every tokenizer calls."""
+MAY_BE_NONE = ("clear_size", "held", "clear", "zeros")
+"""Fields of a text that is encoded in place."""
 
 
 def _field(name: str) -> str:
-    """%name: a field of Words."""
+    """%name: a field of CallTable."""
     kind = "i64" if CallTable._fields.index(name) < NUMBERS else "ptr"
     at = CallTable._fields.index(name)
     return f"  %at_{name} = getelementptr i64, ptr %words, i64 {at}\n  %{name} = load {kind}, ptr %at_{name}\n"
@@ -108,11 +100,22 @@ def _fields(names: str) -> str:
     return "".join(map(_field, names.split()))
 
 
+def _part(name: str) -> str:
+    """%step_name: a field of the step at hand."""
+    kind, at = "i64" if name in ("least", "most") else "ptr", Step._fields.index(name)
+    address = f"  %at_step_{name} = getelementptr i64, ptr %step, i64 {at}\n"
+    return f"{address}  %step_{name} = load {kind}, ptr %at_step_{name}\n"
+
+
+def _parts(names: str) -> str:
+    return "".join(map(_part, names.split()))
+
+
 CODE = f"""
 define ptr @{NAME}(ptr %self, ptr %text) {{
 entry:
   %words = getelementptr i8, ptr %self, i64 {TEXT_OF_BYTES}
-{_fields("header bits longest generation of_bytes of_str none ready size hold")}
+{_fields("header bits longest generation of_bytes of_str none ready size number hold")}
   %at_type = getelementptr i64, ptr %text, i64 1
   %type = load ptr, ptr %at_type
   %is_bytes = icmp eq ptr %type, %of_bytes
@@ -140,103 +143,63 @@ short:
   %is_ready = icmp eq i64 %now, %generation
   br i1 %is_ready, label %begin, label %nothing
 begin:
-{_fields("unchanged cut cut_frame cut_text look look_frame look_text look_fragments")}
-{_fields("change change_frame change_text change_fragments changed_stop changed_frame changed_fragments")}
-{_fields("clear_size held clear zeros steps steps_end join join_frame join_fragments")}
-{_fields("model model_frame model_text fragments ids of_ids of_numbers new_array copy")}
+{_fields("clear_size held clear zeros steps ids of_ids of_numbers new_array copy")}
   store i64 %length, ptr %size
-  %is_whole = icmp eq ptr %cut, null
-  br i1 %is_whole, label %whole, label %divide
-divide:
-  %cut_length = getelementptr i64, ptr %cut_text, i64 1
-  store ptr %address, ptr %cut_text
-  store i64 %length, ptr %cut_length
-  %parts = call i64 %cut(ptr %cut_frame)
-  %has_parts = icmp sgt i64 %parts, 0
-  br i1 %has_parts, label %divided, label %nothing
-divided:
-  store i64 %parts, ptr %fragments
-  br label %whole
-whole:
-  %number = phi i64 [ 1, %begin ], [ %parts, %divided ]
-  %is_known = icmp eq ptr %look, null
-  br i1 %is_known, label %encode, label %examine
-examine:
-  %look_length = getelementptr i64, ptr %look_text, i64 1
-  store ptr %address, ptr %look_text
-  store i64 %length, ptr %look_length
-  store i64 %number, ptr %look_fragments
-  %seen = call i64 %look(ptr %look_frame)
-  %stays = icmp eq i64 %seen, %unchanged
-  br i1 %stays, label %encode, label %odd
-odd:
-  %is_all = icmp eq i64 %seen, %length
-  %can_change = icmp ne ptr %change, null
-  %changes = and i1 %is_all, %can_change
-  br i1 %changes, label %rewrite, label %nothing
-rewrite:
-  %change_length = getelementptr i64, ptr %change_text, i64 1
-  store ptr %address, ptr %change_text
-  store i64 %length, ptr %change_length
-  store i64 %number, ptr %change_fragments
-  %new_length = call i64 %change(ptr %change_frame)
-  store i64 %new_length, ptr %changed_stop
-  store i64 %number, ptr %changed_fragments
-  %new_count = call i64 %model(ptr %changed_frame)
-  br label %counted
-encode:
+  store i64 1, ptr %number
   %is_direct = icmp eq ptr %held, null
-  br i1 %is_direct, label %direct, label %prepare
+  br i1 %is_direct, label %next, label %prepare
 prepare:
   %held_text = call ptr %copy(ptr %held, ptr %address, i64 %length)
   %cleared = call ptr %copy(ptr %clear, ptr %zeros, i64 %clear_size)
   br label %next
 next:
-  %step = phi ptr [ %steps, %prepare ], [ %behind, %run ]
-  %is_ready_text = icmp eq ptr %step, %steps_end
-  br i1 %is_ready_text, label %prepared, label %run
+  %step = phi ptr [ %steps, %begin ], [ %steps, %prepare ], [ %following, %success ], [ %step_other, %divert ]
+  %ids_count = phi i64 [ 0, %begin ], [ 0, %prepare ], [ %made, %success ], [ %made, %divert ]
+{_parts("kernel")}
+  %is_end = icmp eq ptr %step_kernel, null
+  br i1 %is_end, label %answer, label %run
 run:
-  %kernel = load ptr, ptr %step
-  %at_frame = getelementptr i64, ptr %step, i64 1
-  %frame = load ptr, ptr %at_frame
-  %at_number = getelementptr i64, ptr %step, i64 2
-  %its_number = load ptr, ptr %at_number
-  %at_least = getelementptr i64, ptr %step, i64 3
-  %least = load i64, ptr %at_least
-  %at_most = getelementptr i64, ptr %step, i64 4
-  %most = load i64, ptr %at_most
-  store i64 %number, ptr %its_number
-  %made = call i64 %kernel(ptr %frame)
-  %is_enough = icmp sge i64 %made, %least
-  %is_little = icmp sle i64 %made, %most
+{_parts("frame text number result least most other")}
+  %reads_text = icmp ne ptr %step_text, null
+  br i1 %reads_text, label %give_text, label %with_text
+give_text:
+  %step_length = getelementptr i64, ptr %step_text, i64 1
+  store ptr %address, ptr %step_text
+  store i64 %length, ptr %step_length
+  br label %with_text
+with_text:
+  %reads_number = icmp ne ptr %step_number, null
+  br i1 %reads_number, label %give_number, label %with_number
+give_number:
+  %fragments = load i64, ptr %number
+  store i64 %fragments, ptr %step_number
+  br label %with_number
+with_number:
+  %made = call i64 %step_kernel(ptr %step_frame)
+  %is_enough = icmp sge i64 %made, %step_least
+  %is_little = icmp sle i64 %made, %step_most
   %went_well = and i1 %is_enough, %is_little
-  %behind = getelementptr i64, ptr %step, i64 {STEP}
-  br i1 %went_well, label %next, label %nothing
-prepared:
-  store i64 %number, ptr %fragments
-  %its_count = call i64 %model(ptr %model_frame)
-  %is_joined = icmp eq ptr %join, null
-  %has_failed_now = icmp slt i64 %its_count, 0
-  %is_final = or i1 %is_joined, %has_failed_now
-  br i1 %is_final, label %counted, label %unite
-unite:
-  store i64 %number, ptr %join_fragments
-  %fewer = call i64 %join(ptr %join_frame)
-  br label %counted
-direct:
-  %model_length = getelementptr i64, ptr %model_text, i64 1
-  store ptr %address, ptr %model_text
-  store i64 %length, ptr %model_length
-  %own_count = call i64 %model(ptr %model_frame)
-  br label %counted
-counted:
-  %count = phi i64 [ %own_count, %direct ], [ %new_count, %rewrite ], [ %its_count, %prepared ], [ %fewer, %unite ]
-  %is_done = icmp sge i64 %count, 0
-  br i1 %is_done, label %answer, label %nothing
+  br i1 %went_well, label %write, label %odd
+write:
+  %has_result = icmp ne ptr %step_result, null
+  br i1 %has_result, label %write_result, label %success
+write_result:
+  store i64 %made, ptr %step_result
+  br label %success
+success:
+  %following = getelementptr i64, ptr %step, i64 {STEP}
+  br label %next
+odd:
+  %is_all = icmp eq i64 %made, %length
+  %has_other = icmp ne ptr %step_other, null
+  %diverts = and i1 %is_all, %has_other
+  br i1 %diverts, label %divert, label %nothing
+divert:
+  br label %next
 answer:
   store i64 -1, ptr %ready
   %shape = alloca i64
-  store i64 %count, ptr %shape
+  store i64 %ids_count, ptr %shape
   call void %hold(ptr %of_numbers) ; the next line takes it
   %array = call ptr %new_array(ptr %of_ids, ptr %of_numbers, i32 1, ptr %shape, ptr null, ptr null, i32 0, ptr null)
   %has_failed = icmp eq ptr %array, null
@@ -244,7 +207,7 @@ answer:
 fill:
   %at_data = getelementptr i8, ptr %array, i64 {_DATA}
   %data = load ptr, ptr %at_data
-  %bytes = shl i64 %count, 2
+  %bytes = shl i64 %ids_count, 2
   %copied = call ptr %copy(ptr %data, ptr %ids, i64 %bytes)
   br label %end
 end:

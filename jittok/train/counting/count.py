@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.writers.atomic_files import naming
-from jittok.encode.stretches import STRETCH_BYTES, stretches_of, thread_count
+from jittok.encode.limits import STRETCH_BYTES
+from jittok.encode.stretches import stretches_of, thread_count
 from jittok.errors import CorpusError, EncodingFailed
 from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import Documents

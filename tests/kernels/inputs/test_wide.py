@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.encode import batch, short_text
+from jittok.encode import batch, limits, short_text
 from jittok.errors import EncodingFailed
 from jittok.kernels.inputs import containers, documents, reads_wide
 from jittok.kernels.memory import encode_builtin, wide_texts
@@ -40,7 +40,7 @@ def drawn(rng: random.Random, longest: int) -> Any:
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels read wide texts, also where they would have to be compiled."""
     monkeypatch.setattr(batch, "reads_wide", lambda: True)
-    monkeypatch.setattr(batch, "LEAST_WIDE_BYTES", 1)
+    monkeypatch.setattr(limits, "LEAST_WIDE_BYTES", 1)
 
 
 @pytest.mark.usefixtures("wide")
@@ -71,8 +71,8 @@ def test_a_part_with_wide_texts_alone_is_copied() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_lone_surrogate_is_named_behind_the_failures_before_it(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     tok = jittok.bundled("gpt-2")
-    monkeypatch.setattr("jittok.encode.stretches.STRETCH_MIN", 500)
-    monkeypatch.setattr("jittok.encode.batch.BYTES_PER_COPY", 700)
+    monkeypatch.setattr("jittok.encode.limits.STRETCH_MIN", 500)
+    monkeypatch.setattr("jittok.encode.limits.BYTES_PER_COPY", 700)
     texts = ["fine \u20ac words"] * 200
     for bad in (0, 11, 19):
         texts[bad] = "\u20ac \ud800"

@@ -90,7 +90,7 @@ def loaded(scores):
 )
 def test_runs_of_user_defined_spaces_give_the_ids_of_the_reference_at_every_sum(scores):
     tok, draw = loaded(scores), random.Random(7)
-    plain = Runner(tok._encoder.pipeline)
+    plain = Runner(tok._encoder.vocab)
     words, texts = ["a", "ab", "b", "ca", "x"], []
     for length in amount((9, 300, 1200), (9, 300, 700), (9, 40)):
         for _ in range(5 if JIT else 2):
@@ -102,7 +102,7 @@ def test_runs_of_user_defined_spaces_give_the_ids_of_the_reference_at_every_sum(
 
 def test_even_and_odd_sums_have_paths_of_their_own():
     tok = loaded(HALVES)
-    plain = Runner(tok._encoder.pipeline)
+    plain = Runner(tok._encoder.vocab)
     texts = ["a" * k + "b" * (130 - k) + "     a" for k in range(115, 130)]
     wanted = [plain.encode(text, False) for text in texts]
     assert len({tuple(ids[-5:]) for ids in wanted}) > 1
@@ -113,7 +113,7 @@ def test_even_and_odd_sums_have_paths_of_their_own():
 def test_a_path_that_rounding_decides_is_kept():
     tok = loaded((-3.0,))
     text = "aaaaaaaab" * 40 + "       a" * 9
-    assert tok.encode(text).tolist() == Runner(tok._encoder.pipeline).encode(text, False)
+    assert tok.encode(text).tolist() == Runner(tok._encoder.vocab).encode(text, False)
     with tok._encoder.workspace() as workspace:
         slots = workspace.scratch.doubts.reshape(-1, 8)
         kept = np.flatnonzero(slots[:, 4])

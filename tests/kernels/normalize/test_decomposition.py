@@ -7,8 +7,9 @@ import pytest
 
 from jittok.common.pipeline.steps import Compose, Map
 from jittok.common.unicode.libraries import mapping, normal_form
-from jittok.encode.steps import FragmentTexts, combined
-from jittok.encode.workspace import Workspace
+from jittok.encode.buffers import Workspace
+from jittok.encode.plan import FragmentTexts
+from jittok.encode.steps import combined
 from jittok.kernels.jit import JIT, frozen
 
 ACCENTS, LOWER, CLEAN, NMT = (Map(name) for name in ("accents", "lowercase", "bert_clean", "nmt"))
@@ -31,7 +32,7 @@ def through(step, texts):
     ends = np.cumsum([0, *map(len, raw)])
     data = frozen(np.frombuffer(b"".join(raw) + bytes(80), np.uint8), np.uint8)
     tokens = frozen(np.full(len(raw), -1), np.int32)
-    made = step(Workspace(), FragmentTexts(data, frozen(ends[:-1], np.int64), frozen(ends[1:], np.int64), tokens))
+    made = step.run(Workspace(), FragmentTexts(data, frozen(ends[:-1], np.int64), frozen(ends[1:], np.int64), tokens))
     return [made.data[a:b].tobytes().decode() for a, b in zip(made.starts, made.stops, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Descriptions of the steps of a tokenizer, for `jittok info`."""
+"""Descriptions of the steps of a tokenizer in words, for `jittok info` and `Tokenizer.explain`."""
 
 from __future__ import annotations
 
