@@ -64,8 +64,8 @@ def train(
     """A vocabulary of byte-level BPE, learned from texts (any that `encode_batch` takes) or from counted words.
 
     pre: how words are cut, any `tokenizer.ggml.pre`; default qwen2, which llama.cpp decodes byte for byte. Or the path
-    of a tokenizer.json, whose pre-tokenizer then cuts (a GGUF cannot say it)
-    pre_regex: a pattern of one's own in its place (a GGUF cannot say it)
+    of a tokenizer.json, whose pre-tokenizer then cuts (not possible for a GGUF)
+    pre_regex: a custom pattern instead (not possible for a GGUF)
     like: "jittok", or "hf" for the merges of Hugging Face's BpeTrainer
     special: texts of special tokens, first ids; bos, eos, pad, unk: which of them are these
     min_frequency, alphabet ("bytes" or "seen"), max_token_length, limit_alphabet: see `Options`

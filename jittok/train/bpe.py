@@ -2,14 +2,14 @@
 
 The rule. Ids: special tokens in the given order, then the alphabet by the code points of GPT-2's alphabet of bytes,
 then merges. Each step merges the pair of neighbors with the highest count; among these the smallest left id, then the
-smallest right id. A pair of equal symbols counts at every place where it is, and is merged from the left.
+smallest right id. A pair of equal symbols counts at every offset where it is, and is merged from the left.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from jittok.common.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 from jittok.errors import CorpusError, check_local
 from jittok.train.counting.counts import MOST_IDS, Counts, check_number, to_bytes
 from jittok.train.counting.splitters import FILE, REGEX, cleans_spaces, is_unicode, lossless_names, special_texts
-from jittok.train.learner import LearnedMerges, WordCounts, learn
+from jittok.train.learner import LearnedMerges, MergeRules, WordCounts, learn
 from jittok.train.pairs import weigh_bytes
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LIKE = ("jittok", "hf")
 ALPHABETS = ("bytes", "seen")
 WORDS_AT_ONCE = 1 << 20
-"""So that Python can look after signals."""
+"""Words a kernel takes at once, so that Python can handle signals."""
 HF_MOST = (1 << 31) - 1
 """Hugging Face's trainer counts in 32 bits."""
 FORMATS = ".gguf, .json, vocab.json (with merges.txt), .tiktoken"
@@ -154,12 +154,14 @@ def train_counts(counts: Counts, options: Options, forced: Any = None, threshold
     if longest is not None and not hf:
         longest += 1
     target = first if longest is not None and longest < 3 and not hf else options.size
-    known = {_in_bytes(text): token for token, text in enumerate(texts) if len(text) > 1 and _is_in_alphabet(text)}
+    known = {to_bytes(text): token for token, text in enumerate(texts) if len(text) > 1 and is_in_alphabet(text)}
     words = WordCounts(counts.starts, counts.counts, counts.words, ids)
     merges = learn(
-        words, first, target, min_frequency=options.min_frequency * counts.unit, longest=longest, known=known,
-        first_texts=[_in_bytes(text) if _is_in_alphabet(text) else b"" for text in texts], forced=forced,
-        threshold=threshold,
+        words, first, target,
+        MergeRules(
+            options.min_frequency * counts.unit, longest, known,
+            [to_bytes(text) if is_in_alphabet(text) else b"" for text in texts], forced=forced, threshold=threshold,
+        ),
     )  # fmt: skip
     symbols = int((counts.lengths * counts.counts).sum())
     made = Learned(texts, special, merges, first, symbols, counts.unit, options)
@@ -194,15 +196,12 @@ def check_name(name: Any) -> None:
 
 
 def _is_character(text: str) -> bool:
-    return len(text) == 1 and _is_in_alphabet(text)
+    return len(text) == 1 and is_in_alphabet(text)
 
 
-def _is_in_alphabet(text: str) -> bool:
+def is_in_alphabet(text: str) -> bool:
+    """Whether each character stands for a byte."""
     return all(ord(c) in BYTE_OF_CHARACTER for c in text)
-
-
-def _in_bytes(text: str) -> bytes:
-    return to_bytes(text)
 
 
 class Trained:
@@ -248,7 +247,7 @@ class Trained:
         return said
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file of the kind that its name tells: FORMATS. CorpusError for another name."""
+        """Write a file of the kind that its name has: FORMATS. CorpusError for another name."""
         from jittok.train import export
 
         plain = os.fsdecode(path)
@@ -265,23 +264,14 @@ class Trained:
             raise CorpusError("--out", plain, f"a name that ends in one of {FORMATS}")
 
     @once
-    def vocab(self) -> Vocab:
-        """As jittok loads it from the GGUF."""
-        import tempfile
-
-        from jittok.vocab import read_vocab
-
-        with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
-            path = Path(folder) / "trained.gguf"
-            self.save(path)
-            return read_vocab(path.read_bytes())
-
-    @once
     def tokenizer(self) -> Tokenizer:
         """Encodes and decodes with the vocabulary."""
-        from jittok.tokenizer import Tokenizer
+        return loaded(self.save)
 
-        return Tokenizer(self.vocab)
+    @property
+    def vocab(self) -> Vocab:
+        """As jittok loads it from the GGUF."""
+        return self.tokenizer.gguf("training")
 
     def cut(self, size: int) -> Trained:
         """The vocabulary of a smaller size, which is what training to that size would have given."""
@@ -314,6 +304,18 @@ class Trained:
         check_local(os.fsdecode(path), "--trace")
         with atomic_file(os.fsdecode(path)) as new, new.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in self.trace())
+
+
+def loaded(save: Callable[[Path], None]) -> Tokenizer:
+    """The tokenizer of the GGUF that a function writes to a path."""
+    import tempfile
+
+    import jittok
+
+    with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
+        path = Path(folder) / "trained.gguf"
+        save(path)
+        return jittok.load(path.read_bytes(), cache=False)
 
 
 def _each(count: int, unit: int) -> float:

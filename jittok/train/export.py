@@ -52,7 +52,7 @@ def merge_lines(made: Learned) -> list[str]:
 def split_patterns(pre: str) -> list[str]:
     """The patterns that cut words, one after the other, as Hugging Face's Split and tiktoken understand them.
 
-    UnsupportedVocab for a pre type whose splitter no pattern says exactly.
+    UnsupportedVocab for a pre type whose splitter no pattern expresses exactly.
     """
     if pre.startswith(REGEX):
         return [pre.removeprefix(REGEX)]

@@ -9,11 +9,11 @@ import numpy as np
 
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 from jittok.errors import CorpusError, InWords
-from jittok.train.bpe import Learned, Trained
+from jittok.train.bpe import Learned, Trained, is_in_alphabet
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts, to_bytes, to_text
 from jittok.train.counting.splitters import REGEX
-from jittok.train.learner import WordCounts, learn
+from jittok.train.learner import MergeRules, WordCounts, learn
 
 SHOWN = 10
 MOST_WORDS = 2000
@@ -38,11 +38,13 @@ def curve(trained: Trained, texts: Any, sizes: list[int] | None = None) -> dict[
     counts = count(texts, how=how, like=how.like if made.options is None else made.options.like)
     if not len(counts):
         raise CorpusError("--held-out", InWords("no text"), "texts that can be encoded")
-    known = {to_bytes(text): token for token, text in enumerate(made.special) if _is_plain(text)}
+    known = {to_bytes(text): token for token, text in enumerate(made.special) if is_in_alphabet(text)}
     forced = learn(
-        WordCounts(counts.starts, counts.counts, counts.words, byte_ids(made)), made.first, made.size, known=known,
-        first_texts=[to_bytes(text) if _is_plain(text) else b"" for text in made.texts[: made.first]],
-        forced=made.merges.pairs,
+        WordCounts(counts.starts, counts.counts, counts.words, byte_ids(made)), made.first, made.size,
+        MergeRules(
+            known=known, forced=made.merges.pairs,
+            first_texts=[to_bytes(text) if is_in_alphabet(text) else b"" for text in made.texts[: made.first]],
+        ),
     )  # fmt: skip
     total = int((counts.lengths * counts.counts).sum())
     left = total - np.concatenate([[0], np.cumsum(forced.done)])
@@ -53,10 +55,6 @@ def curve(trained: Trained, texts: Any, sizes: list[int] | None = None) -> dict[
     )
     rows = np.searchsorted(made_at, sizes, "right") - 1
     return {size: total / max(int(left[max(row, 0)]), 1) for size, row in zip(sizes, rows.tolist(), strict=True)}
-
-
-def _is_plain(text: str) -> bool:
-    return all(ord(c) in BYTE_OF_CHARACTER for c in text)
 
 
 def find_token(trained: Trained, token: str | int) -> int:
@@ -75,7 +73,7 @@ def find_token(trained: Trained, token: str | int) -> int:
 def explain(trained: Trained, words: Counts, token: str | int) -> dict[str, Any]:
     """How a token came to be: the merges that lead to it, its count then, and the most frequent words that made it.
 
-    `text` says all of it in words.
+    `text` is all of it in words.
     """
     made, number = trained.learned, find_token(trained, token)
     merges = {made_id: k for k, made_id in enumerate(made.merges.ids.tolist())}

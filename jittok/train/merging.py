@@ -1,9 +1,9 @@
 """One merge after the other: the kernel.
 
-A merge goes over the places of its pair in rising order, so in each word from the left, and writes the new id.
-Meanwhile counts of neighbors are summed by neighbor in dense arrays, and (neighbor, place) is noted. So the table of
-pairs is asked twice for each distinct neighbor and not for each place. Then the noted places go to the lists of the
-new pairs, again rising.
+A merge goes over the offsets of its pair in rising order, so in each word from the left, and writes the new id.
+Meanwhile counts of neighbors are summed by neighbor in dense arrays, and (neighbor, offset) is noted. So the table of
+pairs is searched twice for each distinct neighbor and not for each offset. Then the noted offsets go to the lists of
+the new pairs, again rising.
 
 Counts of a pair never rise after the merge that made one of its symbols. So a queue with counts that were right once is
 exact, and a pair that is below the threshold when it is made need not be known at all.
@@ -16,26 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jittok.kernels.jit import OutI32, OutI64, helper, kernel
-from jittok.kernels.memory import (
-    Window,
-    get_i32,
-    get_i64,
-    prefetch,
-    put_i32,
-    put_i64,
-    put_u64,
-    window,
-)
+from jittok.kernels.memory import Window, get_i32, get_i64, prefetch, put_i32, put_i64, put_u64, window
 from jittok.train.pairs import (
+    BELOW,
+    DONE,
     GONE,
     LOW,
+    NEED_PAIRS,
+    NEED_POOL,
+    NEED_QUEUE,
+    NEED_TABLE,
     PAIR_SHIFT,
-    Line,
-    PairCounts,
+    PAUSE,
+    WATCH,
     PairCountsWindow,
-    Queue,
     Rules,
-    SymbolTexts,
+    Training,
     allowed_as_piece,
     allowed_by_length,
     before_by_id,
@@ -53,13 +49,11 @@ from jittok.train.pairs import (
 
 PREFETCH_DISTANCE = 16
 WORK = 1 << 21
-"""Places after which the kernel answers: some 50 ms."""
+"""Offsets after which the kernel returns: some 50 ms."""
 MERGE_COST = 32
-DONE, NEED_POOL, NEED_PAIRS, NEED_TABLE, NEED_QUEUE, BELOW, WATCH, PAUSE = range(8)
-"""BELOW: no pair reaches the threshold. WATCH: pair state[BEST] may make a text that exists; the caller says in
-state[ID] which id it makes, or -1 for none (the pair is then dropped), and calls again. Others ask for room."""
 NEXT, USED, PAIRS, IN_QUEUE, NEED, MERGES, BEST, ID = range(8)
-"""Places in the state: ids so far, what is used of the pool, pairs, entries of the queue, room that is needed."""
+"""Indices of the state: ids so far, what is used of the pool, pairs, entries of the queue, capacity that is needed,
+merges; the pair and the id of WATCH."""
 
 
 class Made(NamedTuple):
@@ -74,12 +68,12 @@ class Made(NamedTuple):
 class NeighborSums(NamedTuple):
     """Scratch for the neighbors of one merge."""
 
-    lefts: OutI64  # [2 * ids] by left neighbor: sum of counts, number of places; zero between merges
+    lefts: OutI64  # [2 * ids] by left neighbor: sum of counts, number of offsets; zero between merges
     rights: OutI64  # [2 * ids]
     left_ids: OutI32  # [ids] the distinct ones
     right_ids: OutI32  # [ids]
-    symbols: OutI32  # [2 * places of a pair + 2] left ones from the front, right ones from the middle
-    positions: OutI32  # [2 * places of a pair + 2]
+    symbols: OutI32  # [2 * offsets of a pair + 2] left ones from the front, right ones from the middle
+    positions: OutI32  # [2 * offsets of a pair + 2]
 
 
 class NeighborSumsWindow(NamedTuple):
@@ -109,7 +103,7 @@ def _open_near(near: NeighborSums) -> NeighborSumsWindow:
 
 @helper
 def _note(sums: Window, ids: Window, number: int, symbol: int, weight: int) -> int:
-    """One more place with this neighbor; how many distinct ones there are."""
+    """One more offset with this neighbor; returns how many distinct ones there are."""
     positions = get_i64(sums, 2 * symbol + 1)
     if positions == 0:
         put_i32(ids, number, symbol)
@@ -120,20 +114,20 @@ def _note(sums: Window, ids: Window, number: int, symbol: int, weight: int) -> i
 
 
 class Replaced(NamedTuple):
-    """What replacing the places of a pair has found."""
+    """What `_replace` has found around the offsets of a pair."""
 
     lefts: int  # distinct left neighbors
     rights: int
-    left_notes: int  # places noted before and after the middle
+    left_notes: int  # offsets noted before and after the middle
     right_notes: int
-    twins: int  # places whose left neighbor is the new id itself
+    twins: int  # offsets whose left neighbor is the new id itself
     twin_count: int
     done: int
 
 
 @helper
 def _replace(own: PairCountsWindow, near: NeighborSumsWindow, pair: int, c: int) -> Replaced:
-    """Writes id c over every place of a pair that still holds."""
+    """Writes id c at every offset where the pair still is."""
     key, begin = get_i64(own.keys, pair), get_i64(own.at, pair)
     a, b = key >> PAIR_SHIFT, key & LOW
     cut, size = get_i32(own.lengths, a), get_i32(own.lengths, a) + get_i32(own.lengths, b)
@@ -201,7 +195,7 @@ def _append(own: PairCountsWindow, pair: int, position: int) -> None:
 
 @helper
 def _hand_out(own: PairCountsWindow, near: NeighborSumsWindow, found: Replaced, c: int, twin: int) -> None:
-    """The noted places to the lists of the new pairs: sums[2 * x + 1] is -1 - the pair, or 0 for none."""
+    """The noted offsets to the lists of the new pairs: sums[2 * x + 1] is -1 - the pair, or 0 for none."""
     for k in range(found.left_notes):
         x = get_i32(near.symbols, k)
         e = twin if x == c else -1 - get_i64(near.lefts, 2 * x + 1)
@@ -230,6 +224,28 @@ def _learn_text(own: PairCountsWindow, a: int, b: int, c: int) -> None:
     put_u64(own.hashes, c, h)
     put_i32(own.known, -1 - slot, c)
     put_i32(own.kinds, c, joined_kind(get_i32(own.kinds, a), get_i32(own.kinds, b)))
+
+
+@helper
+def _drop(own: PairCountsWindow, pair: int) -> None:
+    """A pair is merged, or never will be."""
+    put_i64(own.counts, pair, 0)
+    put_i64(own.size, pair, 0)
+
+
+@helper
+def _missing(arrays: Training, positions: int, state: OutI64) -> int:
+    """DONE if there is capacity for what merging so many offsets makes; else a code, with state[NEED]."""
+    if state[USED] + 2 * positions > arrays.pairs.pool.size:
+        state[NEED] = 2 * positions
+        return NEED_POOL
+    most = min(2 * positions, 2 * state[NEXT]) + 1
+    state[NEED] = most
+    if state[PAIRS] + most > arrays.pairs.keys.size:
+        return NEED_PAIRS
+    if 2 * (state[PAIRS] + most) > arrays.pairs.table.size:
+        return NEED_TABLE
+    return NEED_QUEUE if state[IN_QUEUE] + most > arrays.queue.counts.size else DONE
 
 
 def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
@@ -304,51 +320,37 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
         state[PAIRS], state[USED], state[IN_QUEUE] = pairs, used, size
 
     @helper
-    def merge(
-        line: Line,
-        pairs: PairCounts,
-        queue: Queue,
-        texts: SymbolTexts,
-        rules: Rules,
-        near: NeighborSums,
-        made: Made,
-        state: OutI64,
-    ) -> int:
-        own, beside = open_pairs(line, pairs, queue, texts, rules), _open_near(near)
+    def next_pair(own: PairCountsWindow, rules: Rules, state: OutI64) -> tuple[int, int, int]:
+        """(left, right, number) of the pair to be merged. The number is -1 for a forced pair that does not occur; left
+        is -1 if no pair reaches the threshold."""
+        n = state[MERGES]
+        if 2 * n < rules.forced.size:
+            a, b = np.int64(rules.forced[2 * n]), np.int64(rules.forced[2 * n + 1])
+            pair = find(own, key_of(a, b))
+            return a, b, -1 if pair >= 0 and get_i64(own.counts, pair) <= 0 else max(pair, -1)
+        pair, size = top_pair(own, state[IN_QUEUE], rules.least)
+        state[IN_QUEUE] = size
+        if pair < 0:
+            return -1, -1, -1
+        key = get_i64(own.keys, pair)
+        return key >> PAIR_SHIFT, key & LOW, pair
+
+    @helper
+    def merge(arrays: Training, near: NeighborSums, made: Made, state: OutI64) -> int:
+        own, beside, rules = open_pairs(arrays), _open_near(near), arrays.rules
         work = 0
         while state[NEXT] < rules.target and state[MERGES] < made.counts.size:
             n, ids = state[MERGES], state[NEXT]
-            free = 2 * n >= rules.forced.size
-            if free:
-                best, size = top_pair(own, state[IN_QUEUE], rules.least)
-                state[IN_QUEUE] = size
-                if best < 0:
-                    return BELOW
-                key = get_i64(own.keys, best)
-                a, b = key >> PAIR_SHIFT, key & LOW
-            else:
-                a, b = np.int64(rules.forced[2 * n]), np.int64(rules.forced[2 * n + 1])
-                best = find(own, key_of(a, b))
-                if best >= 0 and get_i64(own.counts, best) <= 0:
-                    best = -1
+            a, b, best = next_pair(own, rules, state)
+            if a < 0:
+                return BELOW
             if pieces and known_slot(own, hash_of(own, a, b), a, b) >= 0:
-                put_i64(own.counts, best, 0)  # another pair made this text: the pair is dropped, not merged
-                put_i64(own.size, best, 0)
+                _drop(own, best)  # another pair made this text
                 continue
             positions = get_i64(own.size, best) if best >= 0 else 0
-            most = min(2 * positions + 1, 2 * ids + 1)
-            if state[USED] + 2 * positions > pairs.pool.size:
-                state[NEED] = 2 * positions
-                return NEED_POOL
-            if state[PAIRS] + most > pairs.keys.size:
-                state[NEED] = most
-                return NEED_PAIRS
-            if 2 * (state[PAIRS] + most) > pairs.table.size:
-                state[NEED] = most
-                return NEED_TABLE
-            if state[IN_QUEUE] + most > queue.counts.size:
-                state[NEED] = most
-                return NEED_QUEUE
+            code = _missing(arrays, positions, state)
+            if code != DONE:
+                return code
             length = get_i32(own.lengths, a) + get_i32(own.lengths, b)
             c = ids
             if length < rules.watched.size and rules.watched[length] != 0:
@@ -358,10 +360,9 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
                 c = state[ID]
                 state[BEST] = -1
                 if c < 0:
-                    put_i64(own.counts, best, 0)
-                    put_i64(own.size, best, 0)
+                    _drop(own, best)
                     continue
-            line.lengths[c] = length
+            arrays.line.lengths[c] = length
             made.pairs[2 * n], made.pairs[2 * n + 1] = a, b
             made.counts[n] = get_i64(own.counts, best) if best >= 0 else 0
             made.ids[n], made.done[n] = c, 0
@@ -373,8 +374,7 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
             if best >= 0:
                 found = _replace(own, beside, best, c)
                 made.done[n] = found.done
-                put_i64(own.counts, best, 0)
-                put_i64(own.size, best, 0)
+                _drop(own, best)
                 make_pairs(own, beside, found, a, b, c, rules, state)
             work += positions + MERGE_COST
             if work > WORK:
@@ -389,31 +389,13 @@ _merge_pieces = _make_merge(before_by_text, allowed_as_piece, True)
 
 
 @kernel
-def merge_bpe(
-    line: Line,
-    pairs: PairCounts,
-    queue: Queue,
-    texts: SymbolTexts,
-    rules: Rules,
-    near: NeighborSums,
-    made: Made,
-    state: OutI64,
-) -> int:
-    """Merges until there are `rules.target` ids, or another of the codes; ties by ids. Linear in the places merged plus
-    the logarithm of the queue for each pair."""
-    return _merge_bpe(line, pairs, queue, texts, rules, near, made, state)
+def merge_bpe(arrays: Training, near: NeighborSums, made: Made, state: OutI64) -> int:
+    """Merges until there are `rules.target` ids, or returns another code; ties by ids. Linear in the offsets merged
+    plus the logarithm of the queue for each pair."""
+    return _merge_bpe(arrays, near, made, state)
 
 
 @kernel
-def merge_pieces(
-    line: Line,
-    pairs: PairCounts,
-    queue: Queue,
-    texts: SymbolTexts,
-    rules: Rules,
-    near: NeighborSums,
-    made: Made,
-    state: OutI64,
-) -> int:
+def merge_pieces(arrays: Training, near: NeighborSums, made: Made, state: OutI64) -> int:
     """The same by sentencepiece's rule: valid pieces only, ties by text, no text twice."""
-    return _merge_pieces(line, pairs, queue, texts, rules, near, made, state)
+    return _merge_pieces(arrays, near, made, state)

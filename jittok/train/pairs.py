@@ -1,15 +1,15 @@
-"""Pairs of neighboring symbols: where they stand, how often, and the queue of the best.
+"""Pairs of neighboring symbols: where they are, how often, and the queue of the best.
 
 All words are in one array, separators between them, sorted by count, highest first, so that a word's count is found
-by its place among few levels. A symbol of length n at place p has its id at p and at p + n - 1, GONE between. So the
+by its offset among few levels. A symbol of length n at offset p has its id at p and at p + n - 1, GONE between. So the
 symbol before p ends at p - 1 and the one after it begins at p + n: no links are needed.
 
-An occurrence of a pair is the place of its left symbol. Nothing is ever removed from a pair's list of places. A place
-is stale when `symbols[p] != left or symbols[p + lengths[left]] != right`. Ids and lengths alone decide this, because
-what is at a place only grows.
+An occurrence of a pair is the offset of its left symbol. Nothing is ever removed from a pair's list of offsets. An
+offset is stale when `symbols[p] != left or symbols[p + lengths[left]] != right`. Ids and lengths alone decide this,
+because a symbol at an offset only grows.
 
-Kernels over all words take STEP places a call, so that Python can look after signals. Each is linear in the places it
-sees.
+Kernels over all words take STEP offsets a call, so that Python can handle signals. Each is linear in the offsets that
+it visits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, OutU64, as_int64, helper, kernel
-from jittok.kernels.memory import Window, get_i32, get_i64, get_u64, multiply, put_i32, put_i64, window
+from jittok.kernels.jit import I32, I64, U8, U64, OutI32, OutI64, OutU64, as_int64, helper, kernel
+from jittok.kernels.memory import Window, get_i32, get_i64, get_u64, leading_zeros, multiply, put_i32, put_i64, window
 
 SEPARATOR, GONE = -1, -2
 ABSENT = -1
-K1 = np.uint64(0x9E3779B97F4A7C15)
 S32 = np.uint64(32)
 PAIR_SHIFT = 32
 LOW = 0xFFFFFFFF
@@ -32,15 +31,18 @@ ANY, SAME, BYTE = 0, 255, 255
 STEP = 8 << 20
 DENSE = 256
 """First symbols that are this many ids or fewer are counted by pairs in a table of DENSE * DENSE."""
-FULL_PAIRS, FULL_TABLE = -2, -3
+DONE, NEED_POOL, NEED_PAIRS, NEED_TABLE, NEED_QUEUE, BELOW, WATCH, PAUSE = range(8)
+"""Codes of kernels. BELOW: no pair reaches the threshold. WATCH: the pair state[BEST] may make a text that exists; the
+caller writes to state[ID] which id it makes, or -1 for none (the pair is then dropped), and calls again. NEED_*: there
+is too little capacity of this."""
 
 
 class Line(NamedTuple):
     """The words. `symbols` begins and ends with a separator."""
 
-    symbols: OutI32  # [places] ids, SEPARATOR, GONE
-    lengths: OutI32  # [ids] first symbols that each id stands for
-    level_at: I64  # [levels + 1] where the words of each count begin; the last one is after all places
+    symbols: OutI32  # [offsets] ids, SEPARATOR, GONE
+    lengths: OutI32  # [ids] first symbols of each id
+    level_at: I64  # [levels + 1] where the words of each count begin; the last one is after all offsets
     level_count: I64  # [levels] falling
 
 
@@ -51,15 +53,16 @@ class PairCounts(NamedTuple):
     keys: OutI64  # [pairs] left << 32 | right
     counts: OutI64  # [pairs] never rising
     at: OutI64  # [pairs] where its list begins in the pool
-    size: OutI64  # [pairs] length of its list, stale places included
-    pool: OutI32  # [places] lists of places, each rising
+    size: OutI64  # [pairs] length of its list, stale offsets included
+    pool: OutI32  # [offsets] lists of offsets, each rising
+    secret: U64  # [2] see `bytes_table.KEYS`: neither ids nor texts can choose pairs that all want one slot
 
 
 class Queue(NamedTuple):
     """A heap of four children; counts that fell are put down when they come up."""
 
-    counts: OutI64  # [room] the count a pair had when it was put in
-    pairs: OutI32  # [room]
+    counts: OutI64  # [capacity] the count a pair had when it was put in
+    pairs: OutI32  # [capacity]
 
 
 class SymbolTexts(NamedTuple):
@@ -97,6 +100,8 @@ class PairCountsWindow(NamedTuple):
     known_mask: np.uint64
     kinds: Window
     longest: int  # lengths of a new pair's symbols must add up to less
+    factor: np.uint64
+    shift: np.uint64
 
 
 class Rules(NamedTuple):
@@ -109,9 +114,20 @@ class Rules(NamedTuple):
     watched: U8  # [lengths] 1: a merge of this length may make a text that exists already
 
 
+class Training(NamedTuple):
+    """All arrays of one training."""
+
+    line: Line
+    pairs: PairCounts
+    queue: Queue
+    texts: SymbolTexts
+    rules: Rules
+
+
 @helper
-def open_pairs(line: Line, pairs: PairCounts, queue: Queue, texts: SymbolTexts, rules: Rules) -> PairCountsWindow:
+def open_pairs(arrays: Training) -> PairCountsWindow:
     """Windows onto the arrays."""
+    line, pairs, queue, texts = arrays.line, arrays.pairs, arrays.queue, arrays.texts
     return PairCountsWindow(
         window(line.symbols),
         window(line.lengths),
@@ -133,7 +149,9 @@ def open_pairs(line: Line, pairs: PairCounts, queue: Queue, texts: SymbolTexts, 
         window(texts.known),
         np.uint64(texts.known.size - 1),
         window(texts.kinds),
-        rules.longest,
+        arrays.rules.longest,
+        get_u64(window(pairs.secret), 1),
+        shift_of(pairs.table.size),
     )
 
 
@@ -144,16 +162,22 @@ def key_of(left: int, right: int) -> int:
 
 
 @helper
-def slot_of(key: int, mask: np.uint64) -> int:
-    """Where a key is searched for first."""
-    h = multiply(np.uint64(key), K1)
-    return np.int64((h ^ h >> S32) & mask)
+def shift_of(size: int) -> np.uint64:
+    """What leaves the highest bits of a product as a slot of a table, whose size is a power of two above 1."""
+    return np.uint64(leading_zeros(np.uint64(size)) + 1)
+
+
+@helper
+def slot_of(key: int, factor: np.uint64, shift: np.uint64) -> int:
+    """Where a key is searched for first. Of the highest bits of a product with a secret odd factor, any two keys have
+    the same with a chance of at most two in the number of slots (Dietzfelbinger et al. 1997)."""
+    return np.int64(multiply(np.uint64(key), factor) >> shift)
 
 
 @helper
 def find(own: PairCountsWindow, key: int) -> int:
-    """The number of a pair, or -1 - the slot where it would stand."""
-    i = slot_of(key, own.mask)
+    """The number of a pair, or -1 - the free slot for it."""
+    i = slot_of(key, own.factor, own.shift)
     while True:
         e = get_i32(own.table, i)
         if e == ABSENT:
@@ -165,7 +189,7 @@ def find(own: PairCountsWindow, key: int) -> int:
 
 @helper
 def level_of(own: PairCountsWindow, level: int, position: int) -> int:
-    """The level in which a place is, at or after `level`: by steps that double, then by halving."""
+    """The level of an offset, at or after `level`: by steps that double, then by halving."""
     if position < get_i64(own.level_at, level + 1):
         return level
     step, low = 1, level + 1
@@ -314,24 +338,24 @@ def same_text(own: PairCountsWindow, token: int, a: int, b: int) -> bool:
 
 @helper
 def hash_of(own: PairCountsWindow, a: int, b: int) -> np.uint64:
-    """The hash of the text of a and b: symbols from the left, h = (h + symbol + 1) * K1 turned about."""
+    """The hash of the text of a and b: its symbols from the left, see `mixed`."""
     h = get_u64(own.hashes, a)
     start = get_i64(own.text_at, b)
     for k in range(get_i32(own.lengths, b)):
-        h = mixed(h, get_i32(own.ranks, start + k))
+        h = mixed(h, get_i32(own.ranks, start + k), own.factor)
     return h
 
 
 @helper
-def mixed(h: np.uint64, rank: int) -> np.uint64:
+def mixed(h: np.uint64, rank: int, factor: np.uint64) -> np.uint64:
     """The hash with one more symbol."""
-    h = multiply(h ^ np.uint64(rank + 1), K1)
+    h = multiply(h ^ np.uint64(rank + 1), factor)
     return h ^ h >> S32
 
 
 @helper
 def known_slot(own: PairCountsWindow, h: np.uint64, a: int, b: int) -> int:
-    """The id whose text is that of a and b, or -1 - the slot where it would stand."""
+    """The id whose text is that of a and b, or -1 - the free slot for it."""
     i = np.int64(h & own.known_mask)
     while True:
         token = get_i32(own.known, i)
@@ -385,9 +409,9 @@ def lay_out(
 
 @kernel
 def count_dense(line: Line, low: int, sums: OutI64, numbers: OutI64, begin: int, end: int) -> int:
-    """Counts and numbers of places of pairs of first symbols low .. low + DENSE - 1 that begin at begin .. end - 1.
+    """Counts, and numbers of offsets, of pairs of first symbols low .. low + DENSE - 1 that begin at begin .. end - 1.
 
-    sums, numbers: int64[DENSE * DENSE], by (left - low) * DENSE + right - low. The next place to continue from.
+    sums, numbers: int64[DENSE * DENSE], by (left - low) * DENSE + right - low. Returns the offset to continue from.
     """
     end = min(end, line.symbols.size - 1)
     level = 0
@@ -414,7 +438,7 @@ def count_dense(line: Line, low: int, sums: OutI64, numbers: OutI64, begin: int,
 
 @kernel
 def list_dense(line: Line, low: int, positions: OutI64, pool: OutI32, begin: int, end: int) -> int:
-    """Places of pairs to the pool: those of pair k from places[k] on, which moves; a pair with -1 is left out."""
+    """Offsets of pairs to the pool: those of pair k from positions[k] on, which moves; a pair with -1 is left out."""
     end = min(end, line.symbols.size - 1)
     last = np.int64(line.symbols[begin])
     for at in range(begin + 1, end + 1):
@@ -430,8 +454,8 @@ def list_dense(line: Line, low: int, positions: OutI64, pool: OutI32, begin: int
 
 @helper
 def pair_at(own: PairCountsWindow, p: int) -> tuple[int, int, int]:
-    """(left, right, place of the right one) of the pair whose left symbol is at place p; left or right is negative
-    where there is no pair. The place to continue from, in any case."""
+    """(left, right, offset of the right one) of the pair whose left symbol is at offset p; left or right is negative if
+    there is no pair. The third value is the offset to continue from in any case."""
     a = get_i32(own.symbols, p)
     if a < 0:
         return a, a, p + 1
@@ -439,118 +463,76 @@ def pair_at(own: PairCountsWindow, p: int) -> tuple[int, int, int]:
     return a, get_i32(own.symbols, q), q
 
 
-def _make_sum(allowed: Any) -> Any:
-    @helper
-    def add(own: PairCountsWindow, sums: OutI64, positions: int, state: OutI64) -> int:
-        p, level, mask = state[0], 0, np.uint64(sums.size - 1)
-        end = min(p + STEP, positions - 1)
-        while p < end:
-            a, b, q = pair_at(own, p)
-            if b >= 0 and allowed(own, a, b):
-                level = level_of(own, level, p)
-                sums[slot_of(key_of(a, b), mask)] += get_i64(own.level_count, level)
-            p = q
-        state[0] = p
-        return 0
-
-    return add
-
-
-_sum_bpe, _sum_pieces = _make_sum(allowed_by_length), _make_sum(allowed_as_piece)
+@helper
+def _allowed(own: PairCountsWindow, a: int, b: int, pieces: int) -> bool:
+    return allowed_as_piece(own, a, b) if pieces != 0 else allowed_by_length(own, a, b)
 
 
 @kernel
-def sum_pairs(
-    line: Line,
-    pairs: PairCounts,
-    queue: Queue,
-    texts: SymbolTexts,
-    rules: Rules,
-    pieces: int,
-    sums: OutI64,
-    state: OutI64,
-) -> int:
-    """Adds the counts of all pairs by their hash, one stretch of the line a call: no pair counts more than its sum.
+def sum_pairs(arrays: Training, pieces: int, sums: OutI64, state: OutI64) -> int:
+    """Adds the counts of all pairs by their hash, STEP offsets a call: no pair counts more than its sum.
 
     sums: int64[a power of two], 0 at first; pieces, state: see `count_pairs`
     """
-    own = open_pairs(line, pairs, queue, texts, rules)
-    if pieces != 0:
-        return _sum_pieces(own, sums, line.symbols.size, state)
-    return _sum_bpe(own, sums, line.symbols.size, state)
-
-
-def _make_count(allowed: Any) -> Any:
-    @helper
-    def count(
-        own: PairCountsWindow,
-        capacity: int,
-        slots: int,
-        numbers: OutI64,
-        sums: I64,
-        least: int,
-        positions: int,
-        state: OutI64,
-    ) -> int:
-        p, pairs, level, mask = state[0], state[1], 0, np.uint64(sums.size - 1)
-        end = min(p + STEP, positions - 1)
-        while p < end:
-            a, b, q = pair_at(own, p)
-            if b >= 0 and allowed(own, a, b):
-                key = key_of(a, b)
-                if sums[slot_of(key, mask)] < least:
-                    p = q
-                    continue
-                e = find(own, key)
-                if e < 0:
-                    if pairs + 1 > capacity:
-                        state[0], state[1] = p, pairs
-                        return FULL_PAIRS
-                    if 2 * pairs >= slots:
-                        state[0], state[1] = p, pairs
-                        return FULL_TABLE
-                    put_i32(own.table, -1 - e, pairs)
-                    e = pairs
-                    put_i64(own.keys, e, key)
-                    put_i64(own.counts, e, 0)
-                    numbers[e] = 0
-                    pairs += 1
-                level = level_of(own, level, p)
-                put_i64(own.counts, e, get_i64(own.counts, e) + get_i64(own.level_count, level))
-                numbers[e] += 1
-            p = q
-        state[0], state[1] = p, pairs
-        return 0
-
-    return count
-
-
-_count_bpe, _count_pieces = _make_count(allowed_by_length), _make_count(allowed_as_piece)
+    own = open_pairs(arrays)
+    p, level, shift = state[0], 0, shift_of(sums.size)
+    end = min(p + STEP, arrays.line.symbols.size - 1)
+    while p < end:
+        a, b, q = pair_at(own, p)
+        if b >= 0 and _allowed(own, a, b, pieces):
+            level = level_of(own, level, p)
+            sums[slot_of(key_of(a, b), own.factor, shift)] += get_i64(own.level_count, level)
+        p = q
+    state[0] = p
+    return DONE
 
 
 @kernel
-def count_pairs(
-    line: Line, pairs: PairCounts, queue: Queue, texts: SymbolTexts, rules: Rules, pieces: int, numbers: OutI64,
-    sums: I64, least: int, state: OutI64,
-) -> int:  # fmt: skip
-    """Enters all pairs with their counts but those that are below `least` by `sums` (see `sum_pairs`).
+def count_pairs(arrays: Training, pieces: int, numbers: OutI64, sums: I64, least: int, state: OutI64) -> int:
+    """Enters all pairs with their counts but those that are below `least` by `sums` (see `sum_pairs`), STEP offsets a
+    call. DONE, or NEED_PAIRS, NEED_TABLE, after which the next call begins at the same offset.
 
-    One stretch of the line a call. numbers: int64[pairs] of places.
-    pieces: 1 for the rules of valid pieces. state: int64[2] the place to continue from (1 at first), pairs so far.
-    0, or FULL_PAIRS, FULL_TABLE, and the same place again.
+    pieces: 1 for the rules of valid pieces; numbers: int64[pairs] of offsets
+    state: int64[2] the offset to continue from (1 at first), pairs so far
     """
-    own = open_pairs(line, pairs, queue, texts, rules)
-    if pieces != 0:
-        return _count_pieces(own, pairs.keys.size, pairs.table.size, numbers, sums, least, line.symbols.size, state)
-    return _count_bpe(own, pairs.keys.size, pairs.table.size, numbers, sums, least, line.symbols.size, state)
+    own = open_pairs(arrays)
+    p, pairs, level, shift, code = state[0], state[1], 0, shift_of(sums.size), DONE
+    end = min(p + STEP, arrays.line.symbols.size - 1)
+    while p < end:
+        a, b, q = pair_at(own, p)
+        if b >= 0 and _allowed(own, a, b, pieces):
+            key = key_of(a, b)
+            if sums[slot_of(key, own.factor, shift)] < least:
+                p = q
+                continue
+            e = find(own, key)
+            if e < 0:
+                if pairs + 1 > arrays.pairs.keys.size:
+                    code = NEED_PAIRS
+                    break
+                if 2 * pairs >= arrays.pairs.table.size:
+                    code = NEED_TABLE
+                    break
+                put_i32(own.table, -1 - e, pairs)
+                e = pairs
+                put_i64(own.keys, e, key)
+                put_i64(own.counts, e, 0)
+                numbers[e] = 0
+                pairs += 1
+            level = level_of(own, level, p)
+            put_i64(own.counts, e, get_i64(own.counts, e) + get_i64(own.level_count, level))
+            numbers[e] += 1
+        p = q
+    state[0], state[1] = p, pairs
+    return code
 
 
 @kernel
-def list_pairs(line: Line, pairs: PairCounts, queue: Queue, texts: SymbolTexts, rules: Rules, state: OutI64) -> int:
-    """Places of all pairs that are in the table to their lists, of which `at` and `size` (0 at first) tell."""
-    own = open_pairs(line, pairs, queue, texts, rules)
+def list_pairs(arrays: Training, state: OutI64) -> int:
+    """Appends the offsets of all pairs that are in the table to their lists, whose `size` is 0 at first."""
+    own = open_pairs(arrays)
     p = state[0]
-    end = min(p + STEP, line.symbols.size - 1)
+    end = min(p + STEP, arrays.line.symbols.size - 1)
     while p < end:
         a, b, q = pair_at(own, p)
         if b >= 0:
@@ -566,7 +548,7 @@ def list_pairs(line: Line, pairs: PairCounts, queue: Queue, texts: SymbolTexts, 
 
 @kernel
 def compact(line: Line, pairs: PairCounts, count: int) -> int:
-    """Drops stale places from the lists of pairs 0 .. count - 1, whose places in the pool rise; what is used of it."""
+    """Drops stale offsets from the lists of pairs 0 .. count - 1, whose `at` rise; returns what is used of the pool."""
     out = 0
     for e in range(count):
         begin, size = pairs.at[e], pairs.size[e]
@@ -589,11 +571,11 @@ def compact(line: Line, pairs: PairCounts, count: int) -> int:
 def enter_pairs(pairs: PairCounts, count: int) -> int:
     """Enters pairs 0 .. count - 1 into the table, which is emptied first."""
     pairs.table[:] = ABSENT
-    mask = np.uint64(pairs.table.size - 1)
+    mask, factor, shift = pairs.table.size - 1, pairs.secret[1], shift_of(pairs.table.size)
     for e in range(count):
-        i = slot_of(np.int64(pairs.keys[e]), mask)
+        i = slot_of(np.int64(pairs.keys[e]), factor, shift)
         while pairs.table[i] != ABSENT:
-            i = i + 1 & np.int64(mask)
+            i = i + 1 & mask
         pairs.table[i] = e
     return count
 
@@ -603,16 +585,14 @@ _push_by_text, _ = make_queue(before_by_text)
 
 
 @kernel
-def fill_queue(
-    line: Line, pairs: PairCounts, queue: Queue, texts: SymbolTexts, rules: Rules, pieces: int, count: int
-) -> int:
+def fill_queue(arrays: Training, pieces: int, count: int) -> int:
     """Puts pairs 0 .. count - 1 into the empty queue; its size."""
-    own, size = open_pairs(line, pairs, queue, texts, rules), 0
+    own, size = open_pairs(arrays), 0
     for e in range(count):
-        if pairs.counts[e] < rules.least:
+        if arrays.pairs.counts[e] < arrays.rules.least:
             continue
         if pieces != 0:
-            size = _push_by_text(own, size, pairs.counts[e], e)
+            size = _push_by_text(own, size, arrays.pairs.counts[e], e)
         else:
-            size = _push_by_id(own, size, pairs.counts[e], e)
+            size = _push_by_id(own, size, arrays.pairs.counts[e], e)
     return size

@@ -1,6 +1,6 @@
 """sentencepiece's BPE (`bpe_model_trainer.cc`): the rule with the true maximum.
 
-Sentences are lines. Words begin with U+2581, which stands for a space; characters below the coverage become unknown,
+Sentences are lines. Words begin with U+2581 in place of a space; characters below the coverage become unknown,
 and no piece has one. A pair is valid if its text is a piece: not too long, U+2581 only before, one script only, and
 digits alone if asked for. The best pair has the highest count, of these the shortest text, of these the smallest. A
 text that another pair made already is dropped without being merged. The score of piece k is -k; the characters follow
@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +21,13 @@ from jittok.common.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.common.writers.gguf_file import GgufVocab, write_gguf
 from jittok.common.writers.sentencepiece_file import write_model
 from jittok.errors import CorpusError, InWords
+from jittok.train.bpe import loaded
 from jittok.train.counting.characters import ALONE, BEGINS, BLOCK, CharacterWords, WordParts, blocks, scripts_of
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counter import flat_words
 from jittok.train.counting.counts import Counts
 from jittok.train.counting.lines import IDENTITY, charsmap_bytes
-from jittok.train.learner import LearnedMerges, PieceRules, WordCounts, learn
+from jittok.train.learner import LearnedMerges, MergeRules, PieceRules, WordCounts, learn
 from jittok.train.pairs import ANY, SAME
 
 if TYPE_CHECKING:
@@ -107,14 +107,7 @@ class SpmTrained:
     @property
     def tokenizer(self) -> Tokenizer:
         """Encodes and decodes with the vocabulary."""
-        import tempfile
-
-        import jittok
-
-        with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
-            path = Path(folder) / "trained.gguf"
-            self.save(path)
-            return jittok.load(path.read_bytes(), cache=False)
+        return loaded(self.save)
 
 
 def train_spm(
@@ -259,7 +252,9 @@ def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
     base = ranks.size
     merges = learn(
         WordCounts(words.starts, words.counts, symbols=symbols), base, base + wanted,
-        pieces=PieceRules(np.arange(base, dtype=np.int32), piece_kinds(ranks, options), options.max_piece_length),
+        MergeRules(pieces=PieceRules(
+            np.arange(base, dtype=np.int32), piece_kinds(ranks, options), options.max_piece_length,
+        )),
     )  # fmt: skip
     texts = [chr(c) for c in ranks.tolist()]
     for a, b in merges.pairs.tolist():
@@ -273,7 +268,7 @@ def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
 
 
 def too_long(counts: Counts, most: int) -> list[str]:
-    """What to say of lines that were left out, if there are any."""
+    """The warning about lines that were left out, if there are any."""
     said = f"{counts.left_out:,} lines of more than {most:,} bytes are left out, as sentencepiece does"
     return [said] if counts.left_out else []
 

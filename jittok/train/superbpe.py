@@ -17,7 +17,7 @@ from jittok.errors import CorpusError
 from jittok.train.bpe import Options, Trained, train_counts
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
-from jittok.train.learner import LearnedMerges, WordCounts, learn
+from jittok.train.learner import LearnedMerges, MergeRules, WordCounts, learn
 
 PRE = "superbpe"
 MOST_WORDS = 8
@@ -59,8 +59,8 @@ def second_stage(first: Trained, counts: Counts, size: int) -> Trained:
     raw = first.tokens
     made = learn(
         WordCounts(np.concatenate([[0], np.cumsum(rows.lengths)]), counts.counts, symbols=rows.ids), base, size,
-        known={text: -1 for text in raw if text}, first_texts=raw, watch_all=True,
-        min_frequency=(learned.options.min_frequency if learned.options else 0) * counts.unit,
+        MergeRules((learned.options.min_frequency if learned.options else 0) * counts.unit,
+                   known={text: -1 for text in raw if text}, first_texts=raw, watch_all=True),
     )  # fmt: skip
     texts = list(learned.texts)
     for a, b in made.pairs.tolist():

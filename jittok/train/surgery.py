@@ -19,7 +19,7 @@ from jittok.errors import UnsupportedVocab
 from jittok.tokenizer import Tokenizer
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
-from jittok.train.learner import WordCounts, learn
+from jittok.train.learner import MergeRules, WordCounts, learn
 from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
 
 NORMAL = 4
@@ -78,8 +78,9 @@ def extend(tok: Tokenizer, texts: Any, more: int, *, words: Counts | None = None
     base = len(vocab)
     first = [_in_bytes(text) for text in vocab.tokens]
     merges = learn(
-        WordCounts(ends, words.counts, symbols=ids), base, base + more, known={text: -1 for text in first if text},
-        first_texts=first, min_frequency=min_frequency * words.unit, watch_all=True,
+        WordCounts(ends, words.counts, symbols=ids), base, base + more,
+        MergeRules(min_frequency * words.unit, known={text: -1 for text in first if text}, first_texts=first,
+                   watch_all=True),
     )  # fmt: skip
     tokens, lines = list(vocab.tokens), ragged_bytes(vocab.merge_bytes, vocab.merge_offsets)
     for a, b in merges.pairs.tolist():
@@ -102,7 +103,7 @@ def types_of(vocab: Vocab) -> list[int]:
 
 
 def _in_bytes(text: bytes) -> bytes:
-    """A token's raw bytes; what is not in the alphabet of bytes is no one's text."""
+    """A token's raw bytes; none if it is not in the alphabet of bytes."""
     try:
         return bytes(BYTE_OF_CHARACTER[ord(c)] for c in text.decode())
     except (KeyError, UnicodeDecodeError):

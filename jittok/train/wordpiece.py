@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections import Counter as Tally
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +24,6 @@ from jittok.common.unicode.tables import (
     REPLACEMENT,
     SYMBOL,
     WHITESPACE,
-    code_points,
     flags,
     lower,
     nfd,
@@ -34,10 +31,11 @@ from jittok.common.unicode.tables import (
 from jittok.common.writers.atomic_files import atomic_file
 from jittok.common.writers.gguf_file import GgufVocab, write_gguf
 from jittok.errors import CorpusError
-from jittok.train.counting.characters import ALONE, ENDS, GONE, SAME, CharacterWords, WordParts, characters_of_texts
+from jittok.train.bpe import loaded
+from jittok.train.counting.characters import ALONE, ENDS, GONE, SAME, CharacterWords, WordParts
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
-from jittok.train.learner import LearnedMerges, WordCounts, learn
+from jittok.train.learner import LearnedMerges, MergeRules, WordCounts, learn
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -104,14 +102,7 @@ class WordPieceTrained:
     @property
     def tokenizer(self) -> Tokenizer:
         """Encodes and decodes with the vocabulary."""
-        import tempfile
-
-        import jittok
-
-        with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
-            path = Path(folder) / "trained.gguf"
-            self.save(path)
-            return jittok.load(path.read_bytes(), cache=False)
+        return loaded(self.save)
 
 
 def classified(
@@ -135,21 +126,6 @@ def classified(
     return kinds, others
 
 
-def words_of(text: str, lowercase: bool = True, strip_accents: bool = True) -> list[str]:
-    """BERT's words of a text that has no U+2581."""
-    points = np.array(code_points(text.encode("utf-8", "replace")), np.int64)
-    found, open_ = list[str](), False
-    for kind, c in np.transpose(classified(points, lowercase, strip_accents)).tolist():
-        if kind == GONE:
-            continue
-        if kind not in (ALONE, ENDS) and open_:
-            found[-1] += chr(c)
-        elif kind != ENDS:
-            found.append(chr(c))
-        open_ = kind not in (ALONE, ENDS)
-    return found
-
-
 def train_wordpiece(
     texts: Any = None,
     size: int = 30000,
@@ -168,13 +144,13 @@ def train_wordpiece(
     parts = WordParts(partial(classified, lowercase=lowercase, strip_accents=strip_accents))
     parts.add(words.words, words.starts, words.counts)
     found = parts.characters()
-    made = _learn(found, size, special, min_frequency, lowercase, strip_accents)
+    made = learn_wordpiece(found, size, special, min_frequency, lowercase, strip_accents)
     made.warnings += _other_in_bert(parts.points(), found, lowercase, strip_accents)
     return made
 
 
 def _other_in_bert(points: NDArray[np.int64], words: CharacterWords, lowercase: bool, strip_accents: bool) -> list[str]:
-    """What to say of characters and words that llama.cpp reads in another way than BERT's own tokenizer."""
+    """Warnings about characters and words that llama.cpp reads in another way than BERT's own tokenizer."""
     others = []
     for c, kind, becomes in np.transpose([points, *classified(points, lowercase, strip_accents)]).tolist():
         text = chr(c)
@@ -199,17 +175,14 @@ def _other_in_bert(points: NDArray[np.int64], words: CharacterWords, lowercase: 
 
 
 def learn_wordpiece(
-    sums: Tally[str], size: int, special: tuple[str, ...] = SPECIAL, min_frequency: int = 0, lowercase: bool = True,
+    found: CharacterWords,
+    size: int,
+    special: tuple[str, ...] = SPECIAL,
+    min_frequency: int = 0,
+    lowercase: bool = True,
     strip_accents: bool = True,
-) -> WordPieceTrained:  # fmt: skip
-    """A WordPiece vocabulary of counted words. CorpusError when the size is below special tokens and characters."""
-    found = characters_of_texts(list(sums), np.fromiter(sums.values(), np.int64, len(sums)))
-    return _learn(found, size, special, min_frequency, lowercase, strip_accents)
-
-
-def _learn(
-    found: CharacterWords, size: int, special: tuple[str, ...], min_frequency: int, lowercase: bool, strip_accents: bool
 ) -> WordPieceTrained:
+    """A WordPiece vocabulary of BERT's words. CorpusError when the size is below special tokens and characters."""
     points, _ = found.weights()
     later = np.ones(found.points.size, np.bool_)
     later[found.starts[:-1]] = False
@@ -221,7 +194,7 @@ def _learn(
     base = len(texts)
     symbols = np.where(later, found.rows(inside) + len(special) + points.size, found.rows(points) + len(special))
     lines = WordCounts(found.starts, found.counts, symbols=symbols.astype(np.int32))
-    merges = learn(lines, base, size, min_frequency=min_frequency)
+    merges = learn(lines, base, size, MergeRules(min_frequency))
     for a, b in merges.pairs.tolist():
         texts.append(texts[a] + texts[b].removeprefix(CONTINUES))
     said = [] if len(texts) == size else [f"{len(texts)} ids: no pair is left to merge (asked for {size})"]

@@ -98,13 +98,13 @@ def test_a_run_holds_the_table_it_was_written_from_and_a_damaged_one_is_seen(tmp
     path = tmp_path / "a.words"
     crc = write_run(path, counter.table)
     back = Counter(cutter_of("gpt-2"))
-    for tables in slices_of([path, path]):
-        for table in tables:
-            back.add_table(table)
+    for listed in slices_of([path, path]):
+        for words in listed:
+            back.add_words(*words)
     assert {word: 2 * n for word, n in counts.to_dict().items()} == of_table(back.table).to_dict()
     back.clear()
-    for tables in slices_of([path]):
-        back.add_table(next(tables))
+    for listed in slices_of([path]):
+        back.add_words(*next(listed))
     assert of_table(back.table).to_dict() == counts.to_dict()
     assert check_run(path, crc)
     raw = bytearray(path.read_bytes())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import zlib
@@ -93,14 +92,16 @@ def test_a_work_folder_is_one_process_and_what_it_holds_is_not_believed(tmp_path
     ledger.close()
     assert count_files([data], how, work=work).to_dict() == plain
     (run,) = work.glob("run-*.words")
-    raw = run.read_bytes()
-    at = raw.index(b" awordthat") - 32  # the slot of the only long word: hash, place, count, length and mark
+    raw, head = run.read_bytes(), 24 + 16 * 64
+    at = raw.index(len(" awordthatislongerthanfifteenbytes").to_bytes(8, "little"), head)
     lines = name.read_bytes().splitlines(keepends=True)
-    for wrong in (b"\xff" * 8, (1 << 40).to_bytes(8, "little"), (1).to_bytes(8, "little")):
-        for place in (at + 8, at + 24):
+    for wrong in (b"\xff" * 8, (1 << 40).to_bytes(8, "little"), (1).to_bytes(8, "little"), bytes(8)):
+        for place in (at, at - 8):  # its length; its count, as it is alone in its slice
+            if place == at - 8 and wrong not in (b"\xff" * 8, bytes(8)):
+                continue
             run.write_bytes(raw[:place] + wrong + raw[place + 8 :])
-            forged(name, lines, crc=zlib.crc32(b"".join([run.read_bytes()[24 + 24 * 64 :], raw[24 : 24 + 24 * 64]])))
-            with pytest.raises(CorpusError, match="a word that is not all there"):
+            forged(name, lines, crc=zlib.crc32(b"".join([run.read_bytes()[head:], raw[24:head]])))
+            with pytest.raises(CorpusError, match="words that do not fill the slice"):
                 count_files([data], how, work=work)
     run.write_bytes(raw)
     wrong_facts: list[dict[str, Any]] = [
@@ -113,13 +114,13 @@ def test_a_work_folder_is_one_process_and_what_it_holds_is_not_believed(tmp_path
             count_files([data], how, work=work)
     forged(name, lines)
     count_files([data], how, work=work)
-    sizes = np.frombuffer(raw[24 : 24 + 24 * 64], np.int64).copy()
+    sizes = np.frombuffer(raw[24:head], np.int64).copy()
     sizes[0] = 1 << 62  # more bytes than there are
-    run.write_bytes(raw[:24] + sizes.tobytes() + raw[24 + 24 * 64 :])
+    run.write_bytes(raw[:24] + sizes.tobytes() + raw[head:])
     with pytest.raises(CorpusError, match="as in its header"):
         list(runs.slices_of([run]))
     with pytest.raises(CorpusError, match="a slice that is cut off"):
-        runs._read_slice(run, io.BytesIO(b"12345"), 1, 0, 0)
+        runs._read_slice(run, len(raw) - 5, 1, 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")

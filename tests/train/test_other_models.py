@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,9 +20,10 @@ import jittok
 from jittok.errors import CorpusError
 from jittok.kernels.jit import JIT
 from jittok.reference import train_spm as reference
+from jittok.train.counting.characters import characters_of_texts
 from jittok.train.spm import CONTROL, SpmOptions, train_spm
 from jittok.train.unigram import train_unigram
-from jittok.train.wordpiece import SPECIAL, learn_wordpiece, train_wordpiece, words_of
+from jittok.train.wordpiece import SPECIAL, learn_wordpiece, train_wordpiece
 
 ROOT = Path(__file__).parents[2]
 interpreted_is_slow = pytest.mark.skipif(not JIT, reason="encodes whole files")
@@ -157,11 +159,6 @@ def test_a_symbol_that_is_there_already_is_there_once(name: str) -> None:
     assert [k for k, kind in enumerate(ours.types) if kind == CONTROL] == [*filter(theirs.is_control, range(len(ours)))]
 
 
-def test_words_of_bert() -> None:
-    assert words_of("Déjà vu,日本 x+y") == ["deja", "vu", ",", "日", "本", "x", "+", "y"]
-    assert words_of("Déjà", lowercase=False, strip_accents=False) == ["Déjà"]
-
-
 @interpreted_is_slow
 def test_wordpiece_is_hugging_faces_where_no_tie_is_decided_by_its_random_ids() -> None:
     tokenizers = pytest.importorskip("tokenizers")
@@ -206,7 +203,8 @@ def test_wordpiece_files_are_read_and_cut_words_alike(tmp_path: Path) -> None:
 @given(st.dictionaries(st.text(st.sampled_from("abc"), min_size=1, max_size=8), st.integers(1, 9), max_size=8))
 @settings(max_examples=max(4, settings.default.max_examples // 5))
 def test_wordpiece_merges_are_plain_ones(words: dict[str, int]) -> None:
-    made = learn_wordpiece(Tally(words), 40, ("[UNK]",))
+    found = characters_of_texts(list(words), np.fromiter(words.values(), np.int64, len(words)))
+    made = learn_wordpiece(found, 40, ("[UNK]",))
     lines = [([word[0], *("##" + c for c in word[1:])], n) for word, n in words.items()]
     ids = {text: k for k, text in enumerate(made.texts)}
     for a, b in made.merges.pairs.tolist():

@@ -12,24 +12,25 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from jittok.kernels.jit import JIT
-from jittok.train import count, train
-from jittok.train.counting import runs, table
+from jittok.train import count, learner, train
+from jittok.train.counting import table
 from jittok.train.counting.counter import Counter
 from jittok.train.counting.counts import of_table
 from jittok.train.counting.runs import slices_of, write_run
 from jittok.train.counting.splitters import cutter_of
+from jittok.train.pairs import PairCounts, enter_pairs
 from jittok.train.spm import train_spm
-from jittok.train.unigram import train_unigram
+from jittok.train.unigram import sentences, train_unigram
 from jittok.train.wordpiece import train_wordpiece
 
 ALL = (1 << 64) - 1
-K1, K2, K3 = int(table.K1), int(table.K2), int(table.K3)
+K1, K2, K3 = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, int(table.MIX)
 FEW = 1 << 12 if JIT else 1 << 7
 
 
 def with_key(patch: pytest.MonkeyPatch, number: int) -> None:
-    patch.setattr(table, "KEYS", key_of(number))
-    patch.setattr(runs, "KEYS", key_of(number))
+    for module in (table, learner, sentences):
+        patch.setattr(module, "KEYS", key_of(number))
 
 
 def unshifted(h: int, by: int) -> int:
@@ -94,14 +95,29 @@ def test_runs_of_processes_with_two_secrets_have_a_word_in_one_slice(
             write_run(paths[-1], counter_of(words).table)
         with_key(patch, 3)
         found: dict[bytes, int] = {}
-        for tables in slices_of(paths):
+        for listed in slices_of(paths):
             both = Counter(cutter_of("gpt-2"))
-            for one in tables:
-                both.add_table(one)
+            for of_one in listed:
+                both.add_words(*of_one)
             part = of_table(both.table).to_dict()
             assert not part.keys() & found.keys()
             found |= part
     assert found == {word: 2 * n for word, n in words.items()}
+
+
+def test_chosen_pairs_are_spread_over_the_slots() -> None:
+    """When pairs were hashed without a secret, all of these wanted slot 0 of 2^18."""
+    low, keys = (1 << 18) - 1, []
+    for right in range(FEW):
+        base = right * K1 & ALL
+        left = ((base & low) - (base >> 32)) * pow(K1, -1, 1 << 18) & low
+        h = (left << 32 | right) * K1 & ALL
+        assert (h ^ h >> 32) & low == 0
+        keys.append(left << 32 | right)
+    none = np.zeros(0, np.int64)
+    table_of = np.empty(1 << 18, np.int32)
+    enter_pairs(PairCounts(table_of, np.array(keys), none, none, none, none.astype(np.int32), learner.KEYS), FEW)
+    assert int(np.diff(np.flatnonzero(np.append(-1, table_of) < 0)).max()) < 60
 
 
 def learnt(kind: str) -> Any:

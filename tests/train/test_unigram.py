@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import jittok
 from jittok.errors import CorpusError
-from jittok.kernels.jit import JIT, kernel
+from jittok.kernels.jit import F32, JIT, OutF32, OutF64, kernel
 from jittok.reference import train_unigram as reference
 from jittok.train import unigram
 from jittok.train.counting.count import count
@@ -91,7 +91,7 @@ def test_pieces_and_scores_are_those_of_the_reference(lines: list[str], slices: 
 
 
 @kernel
-def log_sums(tables: lattice.ExponentTables, x: jittok.jit.F32, y: jittok.jit.F32, out: jittok.jit.OutF32) -> int:
+def log_sums(tables: lattice.ExponentTables, x: F32, y: F32, out: OutF32) -> int:
     """Of all pairs."""
     for k in range(x.size):
         out[k] = lattice.log_sum(tables, x[k], y[k])
@@ -99,7 +99,7 @@ def log_sums(tables: lattice.ExponentTables, x: jittok.jit.F32, y: jittok.jit.F3
 
 
 @kernel
-def exps(tables: lattice.ExponentTables, x: jittok.jit.F32, out: jittok.jit.OutF64) -> int:
+def exps(tables: lattice.ExponentTables, x: F32, out: OutF64) -> int:
     """Of all numbers."""
     for k in range(x.size):
         out[k] = lattice.exp(tables, x[k])

@@ -13,13 +13,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jittok.common.unicode.tables import code_points
 from jittok.kernels.jit import JIT
 from jittok.train.counting import characters, table
-from jittok.train.counting.characters import ALONE, ANY, BEGINS, ENDS, GONE, SAME, WordParts, characters_of
+from jittok.train.counting.characters import (
+    ALONE,
+    ANY,
+    BEGINS,
+    ENDS,
+    GONE,
+    SAME,
+    CharacterWords,
+    WordParts,
+    characters_of,
+    characters_of_texts,
+)
 from jittok.train.counting.counter import flat_words
 from jittok.train.counting.counts import Counts
 from jittok.train.spm import SpmOptions, marked_words, train_spm
-from jittok.train.wordpiece import learn_wordpiece, train_wordpiece, words_of
+from jittok.train.wordpiece import classified, learn_wordpiece, train_wordpiece
 
 KINDS = {"a": 1, "é": 1, "я": 2, "1": ANY, "́": SAME, "!": ALONE, "日": ALONE, "▁": BEGINS, "\0": GONE, " ": ENDS}
 BECOMES = {"a": "A", "я": "\U0001f600"}
@@ -106,11 +118,36 @@ def test_words_are_cut_in_little_memory_and_time(monkeypatch: pytest.MonkeyPatch
     assert "value" in made.texts
 
 
+def words_of(text: str, lowercase: bool = True, strip_accents: bool = True) -> list[str]:
+    """BERT's words of a text that has no U+2581, one character after the other."""
+    points = np.array(code_points(text.encode("utf-8", "replace")), np.int64)
+    found, open_ = list[str](), False
+    for kind, c in np.transpose(classified(points, lowercase, strip_accents)).tolist():
+        if kind == GONE:
+            continue
+        if kind not in (ALONE, ENDS) and open_:
+            found[-1] += chr(c)
+        elif kind != ENDS:
+            found.append(chr(c))
+        open_ = kind not in (ALONE, ENDS)
+    return found
+
+
+def counted_words(words: list[str]) -> CharacterWords:
+    sums = Tally(words)
+    return characters_of_texts(list(sums), np.fromiter(sums.values(), np.int64, len(sums)))
+
+
 @given(st.text(st.sampled_from("aÉ b,日\u0301\0x+")))
 @settings(max_examples=max(4, settings.default.max_examples // 5))
 def test_words_of_bert_are_the_parts(text: str) -> None:
     made = train_wordpiece([text], 80, special=("[UNK]",), threads=1)
-    assert made.texts == learn_wordpiece(Tally(words_of(text)), 80, ("[UNK]",)).texts
+    assert made.texts == learn_wordpiece(counted_words(words_of(text)), 80, ("[UNK]",)).texts
+
+
+def test_words_of_bert() -> None:
+    assert words_of("Déjà vu,日本 x+y") == ["deja", "vu", ",", "日", "本", "x", "+", "y"]
+    assert words_of("Déjà", lowercase=False, strip_accents=False) == ["Déjà"]
 
 
 def test_a_symbol_with_the_mark_of_a_word_is_taken_out_as_in_sentencepiece() -> None:

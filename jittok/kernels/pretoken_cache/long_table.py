@@ -61,7 +61,7 @@ def find_long(cache: CacheWindow, text: Window, i: int, n: int, h: np.uint64, id
             return -1
         if found == h:
             where, what = get_u64(cache.long, 3 * at + 1), get_u64(cache.long, 3 * at + 2)
-            if np.int64(where >> _32) == n and _equal(cache.text, np.int64(where & _LOW32), text, i, n):
+            if np.int64(where >> _32) == n and same_bytes(cache.text, np.int64(where & _LOW32), text, i, n):
                 position, number = np.int64(what & _LOW32), np.int64(what >> _32)
                 for k in range(0, number, 4):
                     copy_four(ids, count + k, cache.ids, position + k)
@@ -94,8 +94,8 @@ def keep_long(
 
 
 @helper
-def _equal(kept: Window, at: int, text: Window, i: int, n: int) -> bool:
-    """Whether n >= 16 bytes are equal."""
+def same_bytes(kept: Window, at: int, text: Window, i: int, n: int) -> bool:
+    """Whether n >= 8 bytes are equal."""
     k = 0
     while k + 8 <= n:
         if get_word(kept, at + k) != get_word(text, i + k):

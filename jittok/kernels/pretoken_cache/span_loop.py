@@ -1,8 +1,7 @@
 """From the fragments of a batch to ids, span by span: the loop that all vocabulary types with safe cuts share.
 
-A fragment is encoded in chunks whose offsets fit the first-level cache. A chunk ends at the start of its last span, and
-the next chunk begins there. If the cuts are not known (malformed UTF-8, a span that depends on the whole text), the
-model's fallback encodes the fragment as a whole.
+A fragment is encoded chunk by chunk (see `chunks`). If the cuts are not known (malformed UTF-8, a span that depends on
+the whole text), the model's fallback encodes the fragment as a whole.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from jittok.kernels.memory import (
     get_i64,
     get_u8,
     get_word,
-    put_i32,
     put_i64,
     put_u8,
     put_word,
     readable_behind,
     window,
 )
+from jittok.kernels.pretoken_cache.chunks import make_next_chunk
 from jittok.kernels.pretoken_cache.lookup import discard_nothing, flush_nothing, make_look_up
 from jittok.kernels.pretoken_cache.records import (
     BARRED,
@@ -181,6 +180,7 @@ def make_encode_spans(
         """Split as if nothing was between the fragments: fewer cuts give the same ids."""
         return split(rules, text, begin, end, end, positions)
 
+    next_chunk = make_next_chunk(split)
     look_up, encode_touching = make_look_up(resolve, finish), make_encode_run(split_run, resolve, finish, drop)
 
     @helper
@@ -300,27 +300,18 @@ def make_encode_spans(
             if count < 0:
                 return count
             start = cut
-        begin, size = start, chunk
+        begin = start
         while begin < stop:
-            end = min(begin + size, stop)
-            number = split(work.rules, text, begin, end, stop, work.positions)
+            number, cut = next_chunk(work.rules, text, begin, stop, chunk, work.positions, NO_LIMIT)
             if number < 0:
                 return WHOLE
-            cut = stop
-            if end < stop:
-                number -= 1
-                if number == 0:  # one span fills the chunk: it needs a longer one
-                    size *= 2
-                    continue
-                cut = begin + get_i32(work.positions, number)
-            put_i32(work.positions, number, cut - begin)
             if count + ids_per_byte * (cut - begin) + SPARE_IDS > capacity:
                 put_i64(report, NEED, ids_per_byte * (stop - start + 1) + SPARE_IDS)
                 return OUT_OF_CAPACITY
             count = look_up(work.cache, work.records, model, text, begin, work.positions, number, work.run, ids, count)
             if count < 0:
                 return count
-            begin, size = cut, chunk
+            begin = cut
         return count
 
     return encode_run, encode_spans

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from jittok.common.unicode.tables import UNICODE_SIZE
 from jittok.kernels.jit import I64, U8, OutI32, OutI64, OutU8, as_int64, helper, kernel
+from jittok.kernels.structures.utf8 import decode, encode
 from jittok.train.counting.counter import Counter, flat_words
 from jittok.train.counting.counts import Counts, of_table
-from jittok.train.counting.splitters import WordSplitter
 from jittok.train.pairs import LOW
 
 EXACT = 1 << 20
@@ -54,14 +54,14 @@ class CharacterWords(NamedTuple):
         return distinct, sums[distinct]
 
     def rows(self, characters: NDArray[np.int64]) -> NDArray[np.int32]:
-        """int32[characters]: the place of each in `characters`, -1 for others."""
+        """int32[characters]: the index of each in `characters`, -1 for others."""
         table = np.full(0x110000, -1, np.int32)
         table[characters] = np.arange(characters.size)
         return table[self.points]
 
 
 def characters_of(counts: Counts) -> CharacterWords:
-    """The words of `counts` as code points; what is invalid UTF-8 is U+FFFD."""
+    """The words of `counts` as code points; invalid UTF-8 is U+FFFD."""
     words, starts = counts.words, counts.starts
     if not all_text(words, starts):
         return characters_of_texts(texts_of(words, starts), counts.counts)
@@ -93,7 +93,7 @@ def all_text(words: NDArray[np.uint8], starts: NDArray[np.int64]) -> bool:
 
 
 def texts_of(words: NDArray[np.uint8], starts: NDArray[np.int64]) -> list[str]:
-    """The words as text, with U+FFFD for what is invalid UTF-8."""
+    """The words as text, with U+FFFD for invalid UTF-8."""
     raw, ends = words.tobytes(), starts.tolist()
     return [raw[i:j].decode("utf-8", "replace") for i, j in pairwise(ends)]
 
@@ -189,31 +189,13 @@ def _is_open(kind: int) -> bool:
     return kind == ANY or kind == SAME  # noqa: PLR1714  kernels have no tuples of these
 
 
-@helper
-def _put(out: OutU8, at: int, c: int) -> int:
-    """Write a character as UTF-8; where the next one goes."""
-    if c < 0x80:
-        out[at] = c
-        return at + 1
-    if c < 0x800:
-        out[at], out[at + 1] = 0xC0 | c >> 6, 0x80 | c & 0x3F
-        return at + 2
-    if c < 0x10000:
-        out[at], out[at + 1], out[at + 2] = 0xE0 | c >> 12, 0x80 | c >> 6 & 0x3F, 0x80 | c & 0x3F
-        return at + 3
-    out[at], out[at + 1], out[at + 2], out[at + 3] = (
-        0xF0 | c >> 18, 0x80 | c >> 12 & 0x3F, 0x80 | c >> 6 & 0x3F, 0x80 | c & 0x3F,
-    )  # fmt: skip
-    return at + 4
-
-
 @kernel
 def cut_words(
     table: OutI32, words: U8, starts: I64, counts: I64, state: OutI64, new: OutI32, out: OutU8, out_starts: OutI64,
     out_counts: OutI64,
 ) -> int:  # fmt: skip
-    """Cut words, which are UTF-8. How many characters the table does not know: what is written counts if there are
-    none.
+    """Cut words, which are UTF-8. Returns how many characters are missing in the table; what is written counts only if
+    there are none.
 
     table: int32[code points] class << CLASS_SHIFT | what the character becomes, or UNSEEN; state: int64[1] the parts
     new, out_counts: [bytes of the words]; out_starts: one more, from 0 on; out: four times as many
@@ -223,16 +205,7 @@ def cut_words(
         begin = out_starts[parts]
         at, last, i = begin, SAME, starts[k]
         while i < starts[k + 1]:
-            a = as_int64(words[i])
-            if a < 0x80:
-                c, size = a, 1
-            elif a < 0xE0:
-                c, size = (a & 0x1F) << 6 | as_int64(words[i + 1]) & 0x3F, 2
-            elif a < 0xF0:
-                c, size = (a & 0xF) << 12 | (as_int64(words[i + 1]) & 0x3F) << 6 | as_int64(words[i + 2]) & 0x3F, 3
-            else:
-                c = (a & 7) << 18 | (as_int64(words[i + 1]) & 0x3F) << 12
-                c, size = c | (as_int64(words[i + 2]) & 0x3F) << 6 | as_int64(words[i + 3]) & 0x3F, 4
+            c, size = decode(words, i, starts[k + 1], 0)
             i += size
             found = as_int64(table[c])
             if found < 0:
@@ -250,7 +223,7 @@ def cut_words(
                 begin = at
             last = SAME
             if kind != ENDS:
-                at, last = _put(out, at, found & CODE), kind
+                at, last = encode(found & CODE, out, at), kind
         if at > begin:
             parts += 1
             out_starts[parts], out_counts[parts - 1] = at, counts[k]
@@ -258,7 +231,7 @@ def cut_words(
     return unseen
 
 
-class _Room(NamedTuple):
+class _Buffers(NamedTuple):
     """What the parts of words are written to; see `cut_words`."""
 
     new: NDArray[np.int32]
@@ -273,12 +246,11 @@ class WordParts:
     def __init__(self, classify: Classify) -> None:
         self._classify = classify
         self._table = np.full(UNICODE_SIZE, UNSEEN, np.int32)
-        # nothing is cut by it
-        self._counter = Counter(WordSplitter("", None, lambda: 0, False))  # type: ignore[arg-type]
-        self._capacity = _room(BLOCK)
+        self._counter = Counter()
+        self._written = _buffers(BLOCK)
 
     def add(self, words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        """Word k is words[starts[k]:starts[k + 1]]; what is invalid UTF-8 is U+FFFD."""
+        """Word k is words[starts[k]:starts[k + 1]]; invalid UTF-8 is U+FFFD."""
         for first, last in blocks(starts, BLOCK):
             low = int(starts[first])
             self._add(words[low : int(starts[last])], starts[first : last + 1] - low, counts[first:last])
@@ -286,16 +258,16 @@ class WordParts:
     def _add(self, words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         if not all_text(words, starts):
             words, starts = flat_words(text.encode() for text in texts_of(words, starts))
-        if self._capacity.out_counts.size < words.size:
-            self._capacity = _room(words.size)
-        capacity, state = self._capacity, np.zeros(1, np.int64)
-        while unseen := cut_words(self._table, words, starts, counts, state, *capacity):
-            points = capacity.new[:unseen].astype(np.int64)
+        if self._written.out_counts.size < words.size:
+            self._written = _buffers(words.size)
+        written, state = self._written, np.zeros(1, np.int64)
+        while unseen := cut_words(self._table, words, starts, counts, state, *written):
+            points = written.new[:unseen].astype(np.int64)
             kinds, others = self._classify(points)
             self._table[points] = kinds << CLASS_SHIFT | others
         number = int(state[0])
-        starts = capacity.out_starts[: number + 1]
-        self._counter.add_words(capacity.out[: int(starts[-1])], starts, capacity.out_counts[:number])
+        starts = written.out_starts[: number + 1]
+        self._counter.add_words(written.out[: int(starts[-1])], starts, written.out_counts[:number])
 
     def points(self) -> NDArray[np.int64]:
         """The characters that words have."""
@@ -310,7 +282,7 @@ class WordParts:
         return characters_of(self.found())
 
 
-def _room(size: int) -> _Room:
+def _buffers(size: int) -> _Buffers:
     """For words of so many bytes."""
     ends = np.zeros(size + 1, np.int64)
-    return _Room(np.empty(size, np.int32), np.empty(4 * size, np.uint8), ends, np.empty(size, np.int64))
+    return _Buffers(np.empty(size, np.int32), np.empty(4 * size, np.uint8), ends, np.empty(size, np.int64))

@@ -57,10 +57,10 @@ EMPTY_BYTES = table_bytes(make_table())
 """Below this a table is never written: it would be as large as before."""
 SAMPLED = 1 << 32
 SHARED_BYTES = 1 << 20
-"""About what a thread takes at once at the end of what is counted by several, who wait for the last one. Before it
-they take more: a thread has half of its share at once, then half of what is left."""
+"""About what a thread takes at once at the end, when others wait for it. Before they take more: a thread begins with
+half of its share, then half of what is left."""
 SAMPLED_TEXTS = 1 << 10
-"""Of about so many texts lengths are asked for before threads begin; all of them are too far apart in memory."""
+"""The lengths of about so many texts are read before threads begin; all texts are too far apart in memory."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class How:
 
     @property
     def in_pieces(self) -> bool:
-        """Whether a document may be read and counted a piece at a time: nothing asks for all of it."""
+        """Whether a document may be read and counted chunk by chunk: nothing needs all of it."""
         return self.pre_regex is None and self.by == "occurrences" and self.sample == 1
 
     def cutter(self) -> WordSplitter | RegexSplitter:
@@ -139,7 +139,7 @@ class CountRun:
         self.tail = Tail()
 
     def pool(self) -> AbstractContextManager[Pool]:
-        """Threads. Whatever is raised while they are asked to work, Ctrl-C above all, stops them where they are."""
+        """Threads. Any exception in the caller while they work, Ctrl-C above all, stops them where they are."""
         self._make_ready()
         return stoppable_pool(self.threads, self.stop, wait=True)
 
@@ -182,7 +182,7 @@ class CountRun:
             self._write(counter)
 
     def cut(self, docs: Documents, weights: NDArray[np.int64] | None) -> tuple[Documents, Any, Lines | None]:
-        """What is counted of documents: themselves or their lines, which the caller tells `tail` in their order."""
+        """What is counted of documents: themselves or their lines, which the caller adds to `tail` in their order."""
         docs, weights = self._sampled(docs, weights)
         if self.how.lines is None:
             return docs, weights, None
@@ -236,10 +236,10 @@ class CountRun:
         from jittok.train.counting.runs import slices_of
 
         parts = []
-        for tables in slices_of(self.runs):
-            counter = Counter(self.how.cutter())
-            for table in tables:
-                counter.add_table(table)
+        for listed in slices_of(self.runs):
+            counter = Counter()
+            for words in listed:
+                counter.add_words(*words)
             parts.append(of_table(counter.table))
         lengths = np.concatenate([part.lengths for part in parts])
         starts = np.zeros(lengths.size + 1, np.int64)
@@ -248,13 +248,13 @@ class CountRun:
         return made_counts(words, starts, np.concatenate([part.counts for part in parts]))
 
     def close(self) -> None:
-        """Remove runs that no one asked to keep."""
+        """Remove runs, unless their folder was given."""
         if self._own is not None:
             self._own.cleanup()
 
 
 def scaled(weights: Any) -> NDArray[np.int64]:
-    """Weights of documents in units of 1 / UNIT. CorpusError for what is no weight."""
+    """Weights of documents in units of 1 / UNIT. CorpusError for anything else."""
     try:
         found = np.asarray(weights, np.float64).reshape(-1)
     except (TypeError, ValueError, OverflowError):
@@ -294,7 +294,7 @@ def count(texts: Texts, weights: Sequence[float] | None = None, how: How | None 
     tally = CountRun(how, unit=1 if given is None else UNIT)
     shares = (
         shares_of(texts, tally.threads) if how.lines is None else []
-    )  # which line is the last one, their order tells
+    )  # their order decides which line is the last one
     if shares and given is not None and given.size != len(texts):
         shares = []  # fails there
     try:

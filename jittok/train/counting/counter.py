@@ -23,17 +23,7 @@ from jittok.kernels.jit import Call
 from jittok.kernels.memory.objects import memory_at
 from jittok.kernels.pretokenize.splitters.general import make_split_work
 from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED
-from jittok.train.counting.kernels import (
-    AT_BYTE,
-    AT_TEXT,
-    CHUNK,
-    CHUNK_SIZE,
-    NEED,
-    NEED_WORK,
-    PAUSE,
-    CountedTexts,
-    CutWork,
-)
+from jittok.train.counting.kernels import AT_BYTE, AT_TEXT, CHUNK, NEED, NEED_WORK, PAUSE, CountedTexts, CutWork
 from jittok.train.counting.splitters import (
     CHUNK_BYTES,
     DocumentChunks,
@@ -42,7 +32,7 @@ from jittok.train.counting.splitters import (
     no_splitter,
     special_pattern,
 )
-from jittok.train.counting.table import N_BLOB, WordTable, add_table, add_words, grown, make_table, table_bytes
+from jittok.train.counting.table import WordTable, add_words, grown, make_table, table_bytes
 
 NO_LIMIT = 1 << 40
 """Longer than any text: the chunk of the general splitter."""
@@ -59,12 +49,13 @@ class Counter:
 
     def __init__(
         self,
-        cutter: WordSplitter | RegexSplitter,
+        cutter: WordSplitter | RegexSplitter | None = None,
         special: Sequence[str] = (),
         once: bool = False,
         stop: threading.Event | None = None,
     ) -> None:
-        """special: texts that are not words; once: count a word once a document; stop: when set, counting ends."""
+        """cutter: None if words are only added; special: texts that are not words; once: count a word once a document;
+        stop: when set, counting ends."""
         self.cutter, self.once, self._stop = cutter, once, stop
         self.special = special_pattern(special)
         self.table = make_table()
@@ -171,11 +162,10 @@ class Counter:
         return CountedTexts(texts.data, starts, stops, *_of_rows(texts, rows))
 
     def _add(self, texts: CountedTexts) -> None:
-        if not texts.weights.all():  # words that count nothing would only take room
+        if not texts.weights.all():  # words that count nothing would only take slots
             texts = _picked(texts, np.flatnonzero(np.broadcast_to(texts.weights, texts.starts.shape)))
         state = self._work.state
         state[:] = 0
-        state[CHUNK_SIZE] = self._work.chunk
         while code := self._count(texts):
             if code == PAUSE:
                 self._check()
@@ -189,7 +179,7 @@ class Counter:
                 self.table = self.grow(self.table, code, int(state[NEED]))
 
     def _count(self, texts: CountedTexts) -> int:
-        """Run the kernel from where the state says. What is as it was the last time is not laid out again."""
+        """Run the kernel from where the state is. Only arguments that differ from the last call are laid out again."""
         assert isinstance(self.cutter, WordSplitter)
         if self._call is None:
             self._call = self.cutter.count.call(self.cutter.family, texts, self._work, self.table)
@@ -216,7 +206,7 @@ class Counter:
         if own.slow is not None:
             self.cutter, self._work, self._call = own.slow(), self._work._replace(chunk=NO_LIMIT), None
             noted = [each.family.splitter.looks.noted for each in (own, self.cutter)]
-            assert noted[1] <= noted[0], "a family stands for a pattern that looks around, for which there is no work"
+            assert noted[1] <= noted[0], "the pattern of a family looks around, for which there is no scratch"
         self._add(CountedTexts(part, np.zeros(1, np.int64), np.array([len(raw)]), weights, documents))
         if own.slow is not None:
             self.cutter, self._work, self._call = own, self._work._replace(chunk=chunk), None
@@ -273,19 +263,11 @@ class Counter:
             at = int(state[0])
             self.table = self.grow(self.table, code, int(starts[at + 1] - starts[at]))
 
-    def add_table(self, other: WordTable) -> None:
-        """The counts of another table."""
-        state = np.zeros(2, np.int64)
-        blob = other.blob
-        while code := add_table(self.table, other.short, other.long, blob, state):
-            self.table = self.grow(self.table, code, int(other.used[N_BLOB]))
 
-
-def _make_work(longest: int, cutter: WordSplitter | RegexSplitter, chunk: int) -> CutWork:
+def _make_work(longest: int, cutter: WordSplitter | RegexSplitter | None, chunk: int) -> CutWork:
     """Scratch buffers for chunks of up to `longest` bytes; pages that no text needs are never touched."""
-    family = getattr(cutter, "family", None)  # None: words are not cut, but added
-    splitter = family.splitter if family is not None else no_splitter()
-    return CutWork(make_split_work(longest, splitter), np.empty(longest + 64, np.int32), np.zeros(5, np.int64), chunk)
+    splitter = cutter.family.splitter if isinstance(cutter, WordSplitter) else no_splitter()
+    return CutWork(make_split_work(longest, splitter), np.empty(longest + 64, np.int32), np.zeros(4, np.int64), chunk)
 
 
 def _of_rows(texts: CountedTexts, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

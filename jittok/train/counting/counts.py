@@ -25,7 +25,6 @@ from jittok.common.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 from jittok.corpus.options import MAX_DOCUMENT_BYTES
 from jittok.errors import CorpusError, InWords
 from jittok.train.counting.counter import Counter, flat_words
-from jittok.train.counting.splitters import WordSplitter
 from jittok.train.counting.table import WordTable, words_of
 
 MAGIC = "#jittok words 1 "
@@ -46,7 +45,7 @@ EXPECTED = "a count, a tab and a word in the alphabet of bytes"
 """Of a line."""
 COUNT = re.compile("[0-9]{1,19}")
 BEGINNING = 1 << 16
-"""Bytes of a line that tell whether it may be one."""
+"""Bytes of a line that decide whether it may be one."""
 _TO_TEXT = {byte: chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 
@@ -55,7 +54,7 @@ _TO_BYTES = {c: chr(byte) for c, byte in BYTE_OF_CHARACTER.items()}
 class Counts:
     """Words and how often each occurs. `a + b` are the counts of both corpora.
 
-    Kernels follow the offsets in the arrays, so they are checked and copied to memory that no one else can change.
+    Kernels follow the offsets in the arrays, so they are checked and copied to memory that nothing else can change.
     """
 
     words: NDArray[np.uint8]  # uint8[bytes] all words one after the other
@@ -232,7 +231,7 @@ def _wrong() -> bytes:
 
 def summed(parts: Iterable[Counts]) -> Counts:
     """The counts of all corpora together; one part at least. CorpusError where words are cut in different ways."""
-    counter = Counter(WordSplitter("", None, lambda: 0, False))  # type: ignore[arg-type]
+    counter = Counter()
     whole: Counts | None = None
     occurrences = 0.0
     for part in parts:
@@ -287,7 +286,7 @@ def of_table(*tables: WordTable, threads: int = 1) -> Counts:
 
 
 def made_counts(words: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Counts:
-    """Counts of arrays that this package has made and no one else has: neither checked nor copied."""
+    """Counts of arrays that this package has made and nothing else holds: neither checked nor copied."""
     return changed(_NOTHING, words=words, starts=starts, counts=counts)
 
 

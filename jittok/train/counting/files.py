@@ -245,7 +245,7 @@ class _Run:
         return self.tally.finish()
 
     def _raw_ranges(self) -> Iterator[RawRange]:
-        again = self.how.lines is not None  # which line is the last one is told by all of them
+        again = self.how.lines is not None  # all of them decide which line is the last one
         for unit, is_long in self._units():
             whole = (unit.source, unit.part, 0)
             one_range = unit.stop > 0 and self.sources[unit.source].kind in ("lines", "jsonl")

@@ -1,7 +1,7 @@
 """The lines of documents, as sentencepiece's trainers read them: which count, how they are normalized, which is last.
 
-Left out: lines that are empty or too long, and those with U+2585, which stands for characters that are no piece. Spaces
-and U+2581 at the end of a line are no text. Characters are replaced by one of sentencepiece's maps, if asked for.
+Left out: lines that are empty or too long, and those with U+2585, which replaces characters that are no piece. Spaces
+and U+2581 at the end of a line are no text. Characters may be replaced by one of sentencepiece's maps.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I64, U8, OutI64, OutU8, as_int64, helper, kernel
 from jittok.kernels.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
+from jittok.kernels.structures.utf8 import well_formed
 
 IDENTITY = "identity"
 NORMALIZATIONS = (IDENTITY, "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
@@ -90,19 +91,8 @@ def _strip(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.in
 @helper
 def _character(data: U8, i: int, stop: int) -> int:
     """Bytes of the character that begins here; 0 if none does."""
-    a = as_int64(data[i])
-    if a < 0x80:
-        return 1
-    size = 2 if a < 0xE0 else 3 if a < 0xF0 else 4
-    if a < 0xC2 or a > 0xF4 or i + size > stop:
-        return 0
-    for k in range(1, size):
-        if as_int64(data[i + k]) & 0xC0 != 0x80:
-            return 0
-    b = as_int64(data[i + 1])
-    if (a == 0xE0 and b < 0xA0) or (a == 0xED and b > 0x9F) or (a == 0xF0 and b < 0x90) or (a == 0xF4 and b > 0x8F):
-        return 0
-    return size
+    size = well_formed(data, i, stop, 1)
+    return 0 if size == 3 and as_int64(data[i]) == 0xED and as_int64(data[i + 1]) > 0x9F else size  # no surrogates
 
 
 @kernel
@@ -198,9 +188,9 @@ def charsmap_of(name: str) -> Charsmap | None:
 
 
 class Tail:
-    """Which line is the last one of many parts that are told one after the other.
+    """Which line is the last one of many parts that are added one after the other.
 
-    sentencepiece fills the place of a blank line with the line at the end. So of n lines, of which b are blank, the
+    sentencepiece replaces a blank line by the line at the end. So of n lines, of which b are blank, the
     last one is line n - b, or the first one after it that has text.
     """
 

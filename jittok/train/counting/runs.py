@@ -1,11 +1,11 @@
-"""Tables of words on disk: what one thread has counted, cut into slices by the words' hashes.
+"""Counted words on disk: what one thread has counted, cut into slices by the hashes of the words.
 
-A run is a header and slices. The header is RUN, then int64[3 * SLICES]: short words, long words and bytes of each
-slice. A slice has the slots of short words, those of long ones, and the bytes of these. Slices of all runs are added
-one after the other, so no more than one slice of the whole has to be in memory as a table.
+A run is RUN, then int64[SLICES, 2]: the number of words and their bytes in each slice. A slice has int64 counts, int64
+lengths, then the words. Slices of all runs are added one after the other, so no more than one slice of the whole has to
+be in memory as a table.
 
-Which slice a word is in is the same in every process, as another one may go on: these hashes have no secret. A text can
-choose words that are all in one slice, which is as large as the whole then; time is as for others.
+Another process may resume from a run, so the slice of a word is the same in every process: these hashes have no secret.
+A text can choose words that are all in one slice, which then is as large as the whole; time is as for others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,80 +21,47 @@ from numpy.typing import NDArray
 from jittok.corpus.shards import disk
 from jittok.corpus.shards.disk import create, open_regular
 from jittok.errors import CorpusError, InWords
-from jittok.kernels.jit import frozen
-from jittok.kernels.structures.bytes_table import KEYS
-from jittok.train.counting.table import (
-    K1,
-    K2,
-    K3,
-    LONGEST_SHORT,
-    N_BLOB,
-    S29,
-    S32,
-    S56,
-    SLOT,
-    WordTable,
-    lasting_hashes,
-)
+from jittok.kernels.jit import I64, U8, OutU8, kernel
+from jittok.kernels.memory import window
+from jittok.kernels.structures.bytes_table import hash_bytes
+from jittok.train.counting.table import Listed, WordTable, words_of
 
-RUN = b"jittok words run 1".ljust(24)
+RUN = b"jittok words run 2".ljust(24)
 SLICES = 64
-TOP = np.uint64(58)
-SLOTS_PER_STEP = 1 << 16
-"""Slots hashed at once."""
+KEY, FACTOR, TOP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(58)
+WORDS_PER_STEP = 1 << 18
 
 
-def _short_slices(slots: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """uint8[slots]: the slice of each short word, by a hash of its keys."""
-    out = np.empty(slots.shape[0], np.uint8)
-    for at in range(0, slots.shape[0], SLOTS_PER_STEP):
-        a, b = slots[at : at + SLOTS_PER_STEP, 0], slots[at : at + SLOTS_PER_STEP, 1]
-        h = (a ^ a >> S32) * K1 ^ (b ^ b >> S29) * K2
-        h = (h ^ h >> S32) * K3
-        out[at : at + SLOTS_PER_STEP] = (h ^ h >> S29) >> TOP
-    return out
-
-
-def _long_hashes(table: WordTable, slots: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """uint64[slots]: hashes of the long words in these slots; their top bits are their slices."""
-    out = np.empty(slots.size, np.uint64)
-    for at in range(0, slots.size, SLOTS_PER_STEP):
-        lasting_hashes(table, frozen(slots[at : at + SLOTS_PER_STEP], np.int64), out[at : at + SLOTS_PER_STEP])
-    return out
+@kernel
+def find_slices(words: U8, starts: I64, first: int, last: int, slices: OutU8) -> int:
+    """Writes the slice of each word first .. last - 1; `last`. Linear in their bytes."""
+    text = window(words)
+    for k in range(first, last):
+        slices[k] = hash_bytes(text, starts[k], starts[k + 1], KEY, FACTOR) >> TOP
+    return last
 
 
 def write_run(path: Path, table: WordTable) -> int:
-    """Write a table; the CRC-32 of the file."""
-    short, long = table.short.reshape(-1, SLOT), table.long.reshape(-1, SLOT)
-    positions, longs = np.flatnonzero(short[:, 2]), np.flatnonzero(long[:, 2])
-    order, bounds = _by_slice(_short_slices(short[positions]))
-    positions, hashes = positions[order], _long_hashes(table, longs)
-    order, long_bounds = _by_slice((hashes >> TOP).astype(np.uint8))
-    longs, hashes = longs[order], hashes[order]
-    all_lengths = np.append(0, np.cumsum((long[longs, 3] >> S32).astype(np.int64)))
-    sizes = np.column_stack([np.diff(bounds), np.diff(long_bounds), np.diff(all_lengths[long_bounds])])
+    """Write a table; returns the CRC-32 of the file."""
+    words, starts, counts = words_of([table])
+    slices, done = np.empty(counts.size, np.uint8), 0
+    while done < counts.size:
+        done = find_slices(words, starts, done, min(done + WORDS_PER_STEP, counts.size), slices)
+    order, lengths = np.argsort(slices, kind="stable"), np.diff(starts)
+    bounds = np.searchsorted(slices[order], np.arange(SLICES + 1)).tolist()
+    ends = np.append(0, np.cumsum(lengths[order]))
+    sizes = np.column_stack([np.diff(bounds), np.diff(ends[bounds])])
     crc = 0
     with os.fdopen(create(path), "wb") as file:
         file.write(RUN + sizes.tobytes())
         for k in range(SLICES):
-            head = short[positions[bounds[k] : bounds[k + 1]]]
-            tail = long[longs[long_bounds[k] : long_bounds[k + 1]]]
-            lengths = (tail[:, 3] >> S32).astype(np.int64)
-            ends = np.cumsum(lengths)
-            blob = table.blob[
-                np.repeat(tail[:, 1].astype(np.int64) - ends + lengths, lengths) + np.arange(lengths.sum())
-            ]
-            tail[:, 0], tail[:, 1] = hashes[long_bounds[k] : long_bounds[k + 1]], ends - lengths
-            raw = head.tobytes() + tail.tobytes() + blob.tobytes()
+            rows = order[bounds[k] : bounds[k + 1]]
+            before = ends[bounds[k] : bounds[k + 1]] - ends[bounds[k]]
+            bytes_of = np.repeat(starts[rows] - before, lengths[rows]) + np.arange(sizes[k, 1])
+            raw = counts[rows].tobytes() + lengths[rows].tobytes() + words[bytes_of].tobytes()
             crc = disk.crc32(raw, crc)
             file.write(raw)
     return disk.crc32(sizes.tobytes(), crc)
-
-
-def _by_slice(slices: NDArray[np.uint8]) -> tuple[NDArray[np.int64], list[int]]:
-    """(an order in which those of a slice are together, as they came; where each slice begins, and the end)."""
-    order = np.argsort(slices, kind="stable")
-    return order, np.searchsorted(slices[order], np.arange(SLICES + 1)).tolist()
 
 
 def _open(path: Path) -> BinaryIO:
@@ -103,12 +70,12 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _sizes(path: Path, file: BinaryIO) -> NDArray[np.int64]:
-    """What the header says. CorpusError if the slices would have other bytes than the file."""
-    head = file.read(len(RUN) + 24 * SLICES)
-    if head[: len(RUN)] != RUN or len(head) != len(RUN) + 24 * SLICES:
+    """int64[SLICES, 2]: the header. CorpusError if the slices would have other bytes than the file."""
+    head = file.read(len(RUN) + 16 * SLICES)
+    if head[: len(RUN)] != RUN or len(head) != len(RUN) + 16 * SLICES:
         raise CorpusError(str(path), head[:24], "a run of counted words")
-    sizes = np.frombuffer(head[len(RUN) :], np.int64).reshape(SLICES, 3)
-    wanted = sum(8 * SLOT * (short + long) + blob for short, long, blob in sizes.tolist())
+    sizes = np.frombuffer(head[len(RUN) :], np.int64).reshape(SLICES, 2)
+    wanted = sum(16 * words + size for words, size in sizes.tolist())
     found = os.fstat(file.fileno()).st_size - len(head)
     if (sizes < 0).any() or wanted != found:
         raise CorpusError(str(path), InWords(f"slices of {found} bytes"), f"{wanted} bytes, as in its header")
@@ -116,7 +83,7 @@ def _sizes(path: Path, file: BinaryIO) -> NDArray[np.int64]:
 
 
 def check_run(path: Path, crc: int) -> bool:
-    """Whether a run is there and whole."""
+    """Whether a run exists and is undamaged."""
     try:
         with _open(path) as file:
             sizes = _sizes(path, file)
@@ -128,8 +95,8 @@ def check_run(path: Path, crc: int) -> bool:
     return disk.crc32(sizes.tobytes(), found) == crc
 
 
-def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[WordTable]]:
-    """For each slice in turn: the tables of all runs, in their order, one in memory at a time.
+def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[Listed]]:
+    """For each slice: its words in all runs, in their order, those of one run in memory at a time.
 
     A file is open only while it is read: there may be more runs than files that a process may open.
     """
@@ -137,37 +104,22 @@ def slices_of(paths: Sequence[Path]) -> Iterator[Iterator[WordTable]]:
     for path in paths:
         with _open(path) as file:
             sizes.append(_sizes(path, file))
-    positions = [len(RUN) + size.nbytes for size in sizes]
+    offsets = [np.append(0, np.cumsum(16 * size[:, 0] + size[:, 1])) + len(RUN) + size.nbytes for size in sizes]
     for k in range(SLICES):
-        yield _tables(paths, [size[k].tolist() for size in sizes], positions)
-        positions = [
-            position + 8 * SLOT * int(size[k, :2].sum()) + int(size[k, 2])
-            for position, size in zip(positions, sizes, strict=True)
-        ]
+        parts = [(int(offset[k]), *size[k].tolist()) for offset, size in zip(offsets, sizes, strict=True)]
+        yield (_read_slice(path, *part) for path, part in zip(paths, parts, strict=True))
 
 
-def _tables(paths: Sequence[Path], sizes: list[list[int]], positions: list[int]) -> Iterator[WordTable]:
-    for path, size, position in zip(paths, sizes, positions, strict=True):
-        with _open(path) as file:
-            file.seek(position)
-            yield _read_slice(path, file, *size)
-
-
-def _read_slice(path: Path, file: BinaryIO, short: int, long: int, blob: int) -> WordTable:
-    """One slice. CorpusError for one that `write_run` has not written: a kernel believes what it says of places."""
-
-    def read(count: int, dtype: Any) -> Any:
-        found = bytearray(file.read(count * np.dtype(dtype).itemsize))
-        if len(found) != count * np.dtype(dtype).itemsize:
-            raise CorpusError(str(path), InWords("a slice that is cut off"), "a run of counted words")
-        return np.frombuffer(found, dtype)
-
-    head, tail = read(SLOT * short, np.uint64), read(SLOT * long, np.uint64)
-    words = np.concatenate([read(blob, np.uint8), np.zeros(16, np.uint8)])
-    positions, lengths = tail[1::SLOT], tail[3::SLOT] >> S32
-    whole = (lengths > LONGEST_SHORT) & (lengths <= blob) & (positions <= blob) & (positions + lengths <= blob)
-    if not whole.all() or (head[1::SLOT] >> S56 > LONGEST_SHORT).any():
-        raise CorpusError(str(path), InWords("a word that is not all there"), "a run of counted words")
-    used = np.zeros(3, np.int64)
-    used[N_BLOB] = blob
-    return WordTable(head, tail, words, used, np.zeros(0, np.uint64), KEYS)
+def _read_slice(path: Path, offset: int, words: int, size: int) -> Listed:
+    """One slice. CorpusError for one that `write_run` has not written: a kernel relies on the lengths."""
+    with _open(path) as file:
+        file.seek(offset)
+        raw = bytearray(file.read(16 * words + size))
+    if len(raw) != 16 * words + size:
+        raise CorpusError(str(path), InWords("a slice that is cut off"), "a run of counted words")
+    counts, lengths = np.frombuffer(raw, np.int64, 2 * words).reshape(2, words)
+    starts = np.zeros(words + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    if (lengths < 1).any() or (counts < 1).any() or (starts > size).any() or starts[-1] != size:
+        raise CorpusError(str(path), InWords("words that do not fill the slice"), "a run of counted words")
+    return np.frombuffer(raw, np.uint8, size, 16 * words), starts, counts

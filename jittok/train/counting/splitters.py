@@ -59,14 +59,14 @@ class WordSplitter(NamedTuple):
     family: CountFamily
     count: jit.kernel[..., int]  # its own
     whole: bool  # texts are cut as a whole
-    patterns: tuple[tuple[str, str], ...] = ()  # what it stands for: (pattern, engine), see `pretokenize.definition`
+    patterns: tuple[tuple[str, str], ...] = ()  # of the same words: (pattern, engine), see `pretokenize.definition`
     stages: tuple[Any, ...] = ()  # or the stages of a Pipeline
     slow: Callable[[], WordSplitter] | None = (
         None  # what cuts texts that this one refuses, where it is as other libraries do
     )
 
     def automata(self) -> list[Stage]:
-        """What it stands for as stages of automata."""
+        """The stages of automata that cut the same words."""
         return stages_of_patterns(self.patterns) if not self.stages else automata_of(self.stages) or []
 
 
@@ -116,7 +116,7 @@ def cutter_of(pre: str) -> WordSplitter:
 @cache
 def hf_cutter(pre: str) -> WordSplitter:
     """What cuts as tokenizers does with the patterns of a pre type, by its tables of characters; as llama.cpp, where no
-    pattern says exactly how."""
+    pattern expresses how."""
     known = cutter_of(pre)
     try:
         return _described_cutter(pre)
@@ -138,7 +138,7 @@ def _described_cutter(pre: str) -> WordSplitter:
 
 
 def named_pre(pre: str) -> str:
-    """A `pre` itself; of the path of a tokenizer.json, one that stands for its pre-tokenizer. CorpusError for a file
+    """A `pre` itself; for the path of a tokenizer.json, FILE and its pre-tokenizer. CorpusError for a file
     that is none, or that changes texts before it cuts them."""
     if isinstance(pre, os.PathLike):
         pre = os.fspath(pre)
@@ -178,7 +178,7 @@ def stages_cutter(name: str, stages: tuple[Any, ...]) -> WordSplitter:
 
 
 def no_splitter() -> Splitter:
-    """What a kernel of a fast family is given in place of the general splitter."""
+    """What a kernel of a fast family gets in place of the general splitter."""
     none64, none32, none16, none8 = (frozen([], kind) for kind in (np.int64, np.int32, np.uint16, np.uint8))
     return Splitter(
         kinds=none64, tables_at=none64, tables=none32, cutters=none32, columns=none8, widths=none64, width=0,
@@ -195,7 +195,7 @@ def runs_cutter(name: str, pattern: str) -> WordSplitter:
 
 
 def regex_cutter(pattern: str) -> RegexSplitter:
-    """A cutter by the `regex` package's Unicode rules. UnsupportedVocab for what is no pattern."""
+    """A splitter by the `regex` package's Unicode rules. UnsupportedVocab for an invalid pattern."""
     import regex
 
     try:
@@ -232,7 +232,7 @@ class DocumentChunks:
         self._table: NDArray[np.bool_] | None = None
 
     def first(self, data: NDArray[np.uint8], low: int, high: int) -> int:
-        """The first place in low .. high - 1 where data may be cut, or NOWHERE. Linear."""
+        """The first offset in low .. high - 1 where data may be cut, or NOWHERE. Linear."""
         table = self.table
         for at in range(max(low, ASCII_BEFORE), high, SEARCH_BYTES):
             end = min(at + SEARCH_BYTES, high)

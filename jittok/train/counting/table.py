@@ -1,18 +1,18 @@
 """The hash table in which words are counted.
 
-A word of up to 15 bytes is its own key: its bytes, with their number on top, are two words of a slot. So counting one
-that is known touches one cache line. A longer one is found by a hash of 64 bits and compared in the blob, where long
-words lie one after the other. Pieces come in batches: all of a batch are hashed and their slots asked for, then they
-are compared.
+A word of up to 15 bytes is its own key, as in the pre-token cache: its bytes, with their number on top, are two words
+of a slot. So counting a known one touches one cache line. A longer one is found by a hash of 64 bits and compared in
+the blob, where long words are one after the other. Words come in batches: all of a batch are hashed and their slots
+prefetched, then they are compared.
 
-Words are hashed with a secret of the process, which a table carries: a text cannot choose words that all want one slot,
-which would take time in the square of their number. No count depends on it. Runs on disk are for other processes, too,
-so they are cut by hashes without a secret (see `runs`), and words are hashed anew when they are added from there.
+Words are hashed with a secret of the process, which is in the table: a text cannot choose words that all want one slot,
+which would take time in the square of their number. No count depends on it. Other processes may read runs on disk, so
+they are cut by hashes without a secret (see `runs`).
 
 A slot is four words of 64 bits, a count of 0 an empty one:
 
     short   bytes 0..7 | bytes 8..14 and the length in the top byte | count | the last document it was met in
-    long    hash | place in the blob | count | length << 32 and the last document
+    long    hash | offset in the blob | count | length << 32 and the last document
 
 Documents are numbered from 1; their numbers are only kept where a word counts once a document.
 """
@@ -43,11 +43,11 @@ from jittok.kernels.memory import (
     put_word,
     window,
 )
+from jittok.kernels.pretoken_cache.long_table import same_bytes
+from jittok.kernels.pretoken_cache.tables import LONGEST_SHORT
 from jittok.kernels.structures.bytes_table import KEYS, folded
 
 SLOT = 4
-LONGEST_SHORT = 15
-"""Bytes of the longest word that is its own key."""
 BATCH = 64
 RESERVED = 1 << 21
 """Slots that a table may grow to without being moved."""
@@ -56,18 +56,18 @@ LINE = 8
 NEED_SHORT, NEED_LONG, NEED_BLOB = -1, -2, -3
 """There is too little of this for the next batch; nothing of it has been counted."""
 N_SHORT, N_LONG, N_BLOB = range(3)
-"""Places in `WordTable.used`."""
-K1, K2, K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
+"""Indices of `WordTable.used`."""
+MIX = np.uint64(0x165667B19E3779F9)
 NONE, ONE = np.uint64(0), np.uint64(1)
 S29, S32, S56 = np.uint64(29), np.uint64(32), np.uint64(56)
 LOW = np.uint64(0xFFFFFFFF)
 BYTE = np.uint64(0xFF)
 GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""In place of the count of a word that an earlier table has. No count is as large."""
+"""Replaces the count of a word that an earlier table has. No count is as large."""
 SLOTS_PER_STEP = 1 << 17
-"""Slots that a kernel looks at before it answers: a few milliseconds."""
+"""Slots of one call of a kernel: a few milliseconds."""
 WORDS, BYTES, LIMIT = range(3)
-"""Places in what `list_words` is told: words and bytes before, and the byte after the last one of this part."""
+"""Indices of the state of `list_words`: words and bytes before, and the byte after the last one of this part."""
 
 
 class WordTable(NamedTuple):
@@ -75,7 +75,7 @@ class WordTable(NamedTuple):
 
     short: OutU64  # [SLOT * slots]
     long: OutU64  # [SLOT * slots]
-    blob: OutU8  # [bytes] long words, with 16 bytes of room after
+    blob: OutU8  # [bytes] long words, with 16 bytes of capacity after them
     used: OutI64  # [3] short words, long words, bytes of the blob
     keys: OutU64  # [3 * BATCH] scratch: the keys and slots of one batch
     secret: U64  # [2] see `bytes_table.KEYS`; tables whose words are compared have the same
@@ -143,7 +143,7 @@ def hash_short(a: np.uint64, b: np.uint64, key: np.uint64, factor: np.uint64) ->
     a secret that nobody knows happens to be so: of n chosen words no more than about the root of n / 1000.
     """
     h = multiply(a ^ a >> S32, key) ^ multiply(b ^ b >> S29, factor)
-    h = multiply(h ^ h >> S32, K3)
+    h = multiply(h ^ h >> S32, MIX)
     return h ^ h >> S29
 
 
@@ -155,42 +155,8 @@ def _hash_long(text: Window, at: int, size: int, key: np.uint64, factor: np.uint
     while i + 8 < size:
         h = add(folded(h ^ get_word(text, at + i), factor), key)
         i += 8
-    h = multiply(folded(h ^ get_word(text, at + size - 8), factor), K3)
+    h = multiply(folded(h ^ get_word(text, at + size - 8), factor), MIX)
     return h ^ h >> S32
-
-
-@helper
-def _lasting_hash(text: Window, at: int, size: int) -> np.uint64:
-    """The hash of a long word that is the same in every process."""
-    h = multiply(np.uint64(size), K1)
-    i = 0
-    while i + 8 <= size:
-        h = multiply(h ^ get_word(text, at + i), K2)
-        h ^= h >> S29
-        i += 8
-    h = multiply(h ^ get_word(text, at + size - 8), K3)
-    return h ^ h >> S32
-
-
-@kernel
-def lasting_hashes(table: WordTable, slots: I64, out: OutU64) -> int:
-    """The hashes without a secret of the long words in these slots. slots: int64[n], none empty; out: uint64[n]."""
-    own = open_table(table)
-    for k in range(slots.size):
-        size = np.int64(get_u64(own.long, SLOT * slots[k] + 3) >> S32)
-        out[k] = _lasting_hash(own.blob, np.int64(get_u64(own.long, SLOT * slots[k] + 1)), size)
-    return slots.size
-
-
-@helper
-def same_words(blob: Window, at: int, text: Window, position: int, size: int) -> bool:
-    """Whether two words of `size` bytes, eight or more, are equal."""
-    i = 0
-    while i + 8 <= size:
-        if get_word(blob, at + i) != get_word(text, position + i):
-            return False
-        i += 8
-    return get_word(blob, at + size - 8) == get_word(text, position + size - 8)
 
 
 @helper
@@ -238,7 +204,7 @@ def _add_long(
         if get_u64(table.long, SLOT * i) == h:
             found = get_u64(table.long, SLOT * i + 3)
             position = np.int64(get_u64(table.long, SLOT * i + 1))
-            if np.int64(found >> S32) == size and same_words(table.blob, position, text, at, size):
+            if np.int64(found >> S32) == size and same_bytes(table.blob, position, text, at, size):
                 if mark != NONE:
                     if (found & LOW) == mark:
                         return
@@ -277,10 +243,10 @@ def count_batch(
     table: WordTableWindow, text: Window, begin: int, positions: Window, first: int, number: int, weight: np.uint64,
     mark: np.uint64,
 ) -> int:  # fmt: skip
-    """Count pieces first .. first + number - 1, at most BATCH.
+    """Count words first .. first + number - 1, at most BATCH.
 
-    Piece k begins at text[begin + places[k]] and ends where the next one begins. 16 bytes are readable from where each
-    begins. Returns 0, or what there is too little of (see `has_room`).
+    Word k begins at text[begin + positions[k]] and ends where the next one begins; 16 bytes are readable from each
+    begin. Returns 0, or the code of what there is too little of (see `has_room`).
     """
     code = has_room(table, number, get_i32(positions, first + number) - get_i32(positions, first))
     if code != 0:
@@ -307,46 +273,10 @@ def count_batch(
 
 
 @kernel
-def add_table(table: WordTable, short: U64, long: U64, blob: U8, state: OutI64) -> int:
-    """Adds the counts of another table's slots; the state (int64[2], 0 at first) says where to continue. 0, or NEED_*.
-
-    Linear in the slots. Marks are not taken over: sums of two tables are of different documents.
-    """
-    own, others, longer, text = open_table(table), window(short), window(long), window(blob)
-    k = state[0]
-    while k < short.size // SLOT:
-        count = get_u64(others, SLOT * k + 2)
-        if count != NONE:
-            code = has_room(own, 1, 0)
-            if code != 0:
-                state[0] = k
-                return code
-            a, b = get_u64(others, SLOT * k), get_u64(others, SLOT * k + 1)
-            h = hash_short(a, b, own.key, own.factor)
-            _add_short(own, np.int64(h & own.short_mask), a, b, count, NONE)
-        k += 1
-    state[0] = k
-    k = state[1]
-    while k < long.size // SLOT:
-        count = get_u64(longer, SLOT * k + 2)
-        if count != NONE:
-            size = np.int64(get_u64(longer, SLOT * k + 3) >> S32)
-            code = has_room(own, 1, size)
-            if code != 0:
-                state[1] = k
-                return code
-            position = np.int64(get_u64(longer, SLOT * k + 1))
-            _add_long(own, _hash_long(text, position, size, own.key, own.factor), text, position, size, count, NONE)
-        k += 1
-    state[1] = k
-    return 0
-
-
-@kernel
 def add_words(table: WordTable, words: U8, starts: I64, counts: I64, state: OutI64) -> int:
     """Adds words with counts: word k is words[starts[k]:starts[k + 1]], with 16 readable bytes after the last one.
 
-    The state (int64[1], 0 at first) says where to continue. 0, or NEED_*.
+    state: int64[1] the word to continue from, 0 at first. Returns 0, or NEED_*.
     """
     own, text = open_table(table), window(words)
     k = state[0]
@@ -370,7 +300,7 @@ def add_words(table: WordTable, words: U8, starts: I64, counts: I64, state: OutI
 
 @kernel
 def spread_slots(slots: OutU64, secret: U64, long: int) -> int:
-    """The words in the first half of the slots, all others of which are empty, take their places in the whole table.
+    """The words in the first half of the slots, all others of which are empty, move to their slots in the whole table.
 
     From the first empty slot on, around: a word moves to a slot that no later one is before, if not to its
     own. For of the words before it no more can be in its way than were before.
@@ -423,7 +353,7 @@ def _twice(slots: NDArray[np.uint64], secret: U64, long: int) -> NDArray[np.uint
 
 
 def grown(table: WordTable, code: int, size: int = 0) -> WordTable:
-    """The table with more of what `code` says there is too little of; `size`: bytes that the blob must take."""
+    """The table with more of what `code` asks for; `size`: bytes that the blob must take."""
     if code == NEED_SHORT:
         return table._replace(short=_twice(table.short, table.secret, 0))
     if code == NEED_LONG:
@@ -482,7 +412,7 @@ def add_found(own: WordTable, other: WordTable, first: int, last: int) -> int:
             if (
                 get_u64(table.long, SLOT * i) == h
                 and its == size
-                and same_words(table.blob, here, source.blob, position, size)
+                and same_bytes(table.blob, here, source.blob, position, size)
             ):
                 break
             i = i + 1 & np.int64(table.long_mask)

@@ -3,7 +3,7 @@
 Seeds are the characters and all texts that go on in more than one way and are pieces, scored by frequency times
 length. Then, in turns: expected counts over all segmentations of all words, scores from them, twice; and pruning by
 what the likelihood loses when a piece is taken away. Numbers have 32 bits, and words are added in slices, where
-sentencepiece does so: in as many as it has threads, 16 if no one says otherwise. The number of slices changes last
+sentencepiece does so: in as many as it has threads, by default 16. The number of slices changes last
 digits; the threads that do the work change nothing.
 """
 
@@ -42,7 +42,7 @@ from jittok.train.unigram.sentences import FOLLOWED, sentences_of
 SUB_STEPS, SHRINKS, TOO_FEW, SPARE = 2, F(0.75), F(0.5), 1.1
 PENALTY_STEP = F(0.0001)
 STEP = 1 << 14
-"""Words a kernel does before it answers."""
+"""Words of one call of a kernel."""
 
 
 class UnigramStep(NamedTuple):
@@ -60,7 +60,7 @@ def train_unigram(
 ) -> SpmTrained:  # fmt: skip
     """Train sentencepiece's Unigram on texts (lines are sentences), or on runs with the space after them.
 
-    log: is told every maximization. options: fields of `SpmOptions`; `byte_fallback` is off if not given.
+    log: is called after every maximization. options: fields of `SpmOptions`; `byte_fallback` is off if not given.
     """
     chosen = SpmOptions(size, **{"byte_fallback": False, **options})
     if words is None:
@@ -113,7 +113,7 @@ def train_unigram_counts(
 
 
 def _slices(model: TrainingModel, slices: int, run: Callable[[int], Any]) -> Iterator[Any]:
-    """What `run` answers for each slice, in their order; on several threads."""
+    """The results of `run` for each slice, in their order; on several threads."""
     if model.threads == 1:
         yield from map(run, range(slices))
         return
@@ -182,7 +182,7 @@ def _maximize(model: TrainingModel, expected: Floats) -> None:
 
 
 def _prune(model: TrainingModel, goal: int, slices: int) -> None:
-    """Keep pieces that nothing else can stand for, then those whose loss would cost most: three quarters of all."""
+    """Keep pieces that nothing else can replace, then those whose loss would cost most: three quarters of all."""
     count = model.spots.size
     freq, _ = _best_counts(model, slices)
     total = F(np.cumsum(freq.astype(np.float64))[-1])

@@ -1,7 +1,7 @@
 """Kernels of Unigram's training: all segmentations of each word, the best one, the two best of each piece.
 
 A word's edges are the pieces that begin at each of its characters, shorter ones first. Where no piece of one character
-begins, an unknown edge stands for it, which counts for piece 0. Numbers have 32 bits where sentencepiece's have, and
+begins there is an unknown edge, which counts for piece 0. Numbers have 32 bits where sentencepiece's have, and
 sums are in its order. Exponentials are read from tables (`ExponentTables`), so that machine code asks for no C library.
 """
 
@@ -299,78 +299,88 @@ def _pop(agenda: TwoBestAgenda) -> int:
     return top
 
 
+@helper
+def _list_edges(lattice: TrainingLattice, begin: int, size: int, ends: SegmentEnds) -> int:
+    """The edges of the text of `size` characters from `begin` on, by where they end; how many."""
+    for p in range(size + 1):
+        ends.best[p], ends.head[p] = NONE, -1
+    ends.best[0] = 0.0
+    number = 0
+    for p in range(size):
+        single = False
+        for e in range(lattice.at[begin + p], lattice.at[begin + p + 1]):
+            length = as_int64(lattice.lengths[e])
+            single |= length == 1
+            if p + length > size:
+                break
+            piece = as_int64(lattice.ids[e])
+            _put_edge(ends, number, p, p + length, piece, lattice.scores[piece])
+            number += 1
+        if not single:
+            _put_edge(ends, number, p, p + 1, 0, lattice.unknown[0])
+            number += 1
+    return number
+
+
+@helper
+def _second_best(agenda: TwoBestAgenda, ends: SegmentEnds, size: int, edges: int) -> tuple[int, int]:
+    """(ONE_WAY, SPLIT or ALTERNATIVES; for the last one the first hypothesis of the second best path). (-1, 0) if the
+    agenda needs more capacity."""
+    agenda.state[0], agenda.state[1] = 0, 0
+    _push(agenda, ends.best[size], np.float32(0.0), size, -1, -1)
+    found = False
+    while agenda.state[0] > 0:
+        if agenda.state[1] + edges + 1 > agenda.heap.size:
+            return -1, 0
+        h = _pop(agenda)
+        position, after = as_int64(agenda.position[h]), agenda.after[h]
+        if position < 0:  # hypotheses of a path: before, its pieces, the end
+            h = as_int64(agenda.next[h])
+            if found:
+                return ALTERNATIVES, h
+            if agenda.next[agenda.next[h]] >= 0:
+                return SPLIT, 0
+            found = True
+            continue
+        if position == 0:
+            _push(agenda, after, after, -1, -1, h)
+            continue
+        e = as_int64(ends.head[position])
+        while e >= 0:
+            whole, rest = np.float32(ends.whole[e] + after), np.float32(ends.score[e] + after)
+            _push(agenda, whole, rest, as_int64(ends.begin[e]), as_int64(ends.piece[e]), h)
+            e = as_int64(ends.next[e])
+    return ONE_WAY, 0
+
+
 @kernel
 def two_best(
     lattice: TrainingLattice, spots: I64, sizes: I64, freq: F32, first: int, last: int, ends: SegmentEnds,
     agenda: TwoBestAgenda, ways: OutU8, out: OutI32, out_ends: OutI64,
 ) -> int:  # fmt: skip
-    """What else pieces first .. last - 1 could be cut into. Answers the piece it came to.
+    """What else pieces first .. last - 1 could be cut into. Returns the piece it came to.
 
     ways: ONE_WAY, SPLIT (its best segmentation is another), ALTERNATIVES (those of its second best, in `out`).
-    Pieces that are never used (`freq` is 0) are left out. Less than `last`: the agenda needs more room.
+    Pieces that are never used (`freq` is 0) are left out. Less than `last`: the agenda or `out` needs more capacity.
     """
-    at, lengths, ids, scores = lattice.at, lattice.lengths, lattice.ids, lattice.scores
     count = out_ends[first]
     for k in range(first, last):
         out_ends[k + 1], ways[k] = count, ONE_WAY
         if freq[k] == 0:
             continue
-        begin, size = spots[k], sizes[k]
-        for p in range(size + 1):
-            ends.best[p], ends.head[p] = NONE, -1
-        ends.best[0] = 0.0
-        number = 0
-        for p in range(size):
-            single = False
-            for e in range(at[begin + p], at[begin + p + 1]):
-                length = as_int64(lengths[e])
-                single |= length == 1
-                if p + length > size:
-                    break
-                _put_edge(ends, number, p, p + length, as_int64(ids[e]), scores[ids[e]])
-                number += 1
-            if not single:
-                _put_edge(ends, number, p, p + 1, 0, lattice.unknown[0])
-                number += 1
-        agenda.state[0], agenda.state[1] = 0, 0
-        _push(agenda, ends.best[size], np.float32(0.0), size, -1, -1)
-        found = 0
-        while agenda.state[0] > 0:
-            if agenda.state[1] + number + 1 > agenda.heap.size:
-                return k
-            h = _pop(agenda)
-            position, after = as_int64(agenda.position[h]), agenda.after[h]
-            if position < 0:  # hypotheses of a path: before, its pieces, the end
+        edges = _list_edges(lattice, spots[k], sizes[k], ends)
+        way, h = _second_best(agenda, ends, sizes[k], edges)
+        if way < 0:
+            return k
+        ways[k] = way
+        if way == ALTERNATIVES:
+            while agenda.next[h] >= 0:
+                if count >= out.size:
+                    return k
+                out[count] = agenda.piece[h]
+                count += 1
                 h = as_int64(agenda.next[h])
-                if found == 0:
-                    found = 1
-                    if agenda.next[agenda.next[h]] >= 0:
-                        ways[k] = SPLIT
-                        break
-                    continue
-                ways[k] = ALTERNATIVES
-                while agenda.next[h] >= 0:
-                    if count >= out.size:
-                        return k
-                    out[count] = agenda.piece[h]
-                    count += 1
-                    h = as_int64(agenda.next[h])
-                out_ends[k + 1] = count
-                break
-            if position == 0:
-                _push(agenda, after, after, -1, -1, h)
-            e = as_int64(ends.head[position]) if position > 0 else -1
-            while e >= 0:
-                whole = np.float32(ends.whole[e] + after)
-                _push(
-                    agenda,
-                    whole,
-                    np.float32(ends.score[e] + after),
-                    as_int64(ends.begin[e]),
-                    as_int64(ends.piece[e]),
-                    h,
-                )
-                e = as_int64(ends.next[e])
+            out_ends[k + 1] = count
     return last
 
 

@@ -7,9 +7,10 @@ over them are texts that several suffixes begin with. What may come after a text
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok.kernels.jit import I32, I64, OutI32, OutI64, OutU16, as_int64, frozen, helper, kernel
 from jittok.train.pairs import ANY, BYTE, SAME
@@ -86,17 +87,35 @@ def sort_suffixes(
     return 0
 
 
-@kernel
-def find_seeds(
-    text: I32, rest: I32, after: I32, kinds: I32, leads: I32, order: I32, weights: I64, longest: int, stack: OutI64,
-    firsts: OutI64, lasts: OutI64, sizes: OutI64,
-) -> int:  # fmt: skip
-    """Texts of two characters or more that go on in several ways; how many, or -1: there is no more room.
+class Suffixes(NamedTuple):
+    """The characters of all parts, each of which begins a suffix of its part, and the order of these."""
 
-    after: the first byte after the part of each character, or SEVERAL; leads: the first byte of each character
-    order: sorted suffixes; weights: int64[n + 1] how often the words of those before each occur
-    stack: int64[FACTS * (longest + 4)]; firsts, lasts: the suffixes (places in `order`) that begin with each text
+    text: I32
+    rest: I32  # of each character, how many are left in its part
+    after: I32  # of each character, the first byte after its part, or SEVERAL
+    order: I32  # the characters at which sorted suffixes begin
+    weights: I64  # [characters + 1] how often the words of the suffixes before each occur
+
+
+class Seeds(NamedTuple):
+    """Texts of two characters or more: text k begins at the characters order[firsts[k]:lasts[k]]."""
+
+    firsts: OutI64
+    lasts: OutI64
+    sizes: OutI64  # characters
+
+    def picked(self, rows: Any) -> Seeds:
+        """Some of the texts."""
+        return Seeds(*(column[rows] for column in self))
+
+
+@kernel
+def find_seeds(suffixes: Suffixes, kinds: I32, leads: I32, longest: int, stack: OutI64, seeds: Seeds) -> int:
+    """Texts of up to `longest` characters that go on in several ways. Returns how many, or -1 for too little capacity.
+
+    kinds, leads: of each character, its kind and its first byte; stack: int64[FACTS * (longest + 4)]
     """
+    text, rest, after, order = suffixes.text, suffixes.rest, suffixes.after, suffixes.order
     top, count, limit = 0, 0, longest + 1
     stack[DEPTH], stack[FIRST], stack[AFTER] = 0, 0, NOTHING
     for i in range(order.size + 1):
@@ -109,11 +128,11 @@ def find_seeds(
         while stack[FACTS * top + DEPTH] > shared:
             size, first = stack[FACTS * top + DEPTH], stack[FACTS * top + FIRST]
             begin = as_int64(order[first])
-            several = stack[FACTS * top + AFTER] == SEVERAL and weights[i] - weights[first] > 1
+            several = stack[FACTS * top + AFTER] == SEVERAL and suffixes.weights[i] - suffixes.weights[first] > 1
             if several and 1 < size <= longest and _valid(text, kinds, begin, size):
-                if count >= sizes.size:
+                if count >= seeds.sizes.size:
                     return -1
-                firsts[count], lasts[count], sizes[count] = first, i, size
+                seeds.firsts[count], seeds.lasts[count], seeds.sizes[count] = first, i, size
                 count += 1
             top -= 1
             if stack[FACTS * top + DEPTH] < shared:
@@ -135,16 +154,17 @@ def find_seeds(
 
 
 @kernel
-def count_edges(text: I32, order: I32, single: I32, firsts: I64, lasts: I64, at: OutI64) -> int:
+def count_edges(suffixes: Suffixes, single: I32, seeds: Seeds, at: OutI64) -> int:
     """How many pieces begin at each character, summed: at[i] is where those of character i begin; how many in all.
 
-    single: the piece of each character alone, or -1; piece k begins at the characters order[firsts[k]:lasts[k]]
+    single: the piece of each character alone, or -1
     """
+    text, order = suffixes.text, suffixes.order
     at[0] = 0
     for i in range(text.size):
         at[i + 1] = int(single[text[i]] >= 0)
-    for k in range(firsts.size):
-        for i in range(firsts[k], lasts[k]):
+    for k in range(seeds.firsts.size):
+        for i in range(seeds.firsts[k], seeds.lasts[k]):
             at[order[i] + 1] += 1
     for i in range(text.size):
         at[i + 1] += at[i]
@@ -153,91 +173,99 @@ def count_edges(text: I32, order: I32, single: I32, firsts: I64, lasts: I64, at:
 
 @kernel
 def put_edges(
-    text: I32, order: I32, single: I32, firsts: I64, lasts: I64, sizes: I64, by_size: I64, number: I32, at: I64,
-    fill: OutI32, lengths: OutU16, ids: OutI32,
+    suffixes: Suffixes, single: I32, seeds: Seeds, by_size: I64, first_id: int, at: I64, fill: OutI32, lengths: OutU16,
+    ids: OutI32,
 ) -> int:  # fmt: skip
     """The pieces that begin at each character, shorter ones first.
 
-    by_size: pieces from short to long; number: the id of each; fill: int32[characters] zeroed; others as above
+    by_size: seeds from short to long; first_id: the id of seed 0; fill: int32[characters] zeroed; others as above
     """
+    text, order = suffixes.text, suffixes.order
     for i in range(text.size):
         k = as_int64(single[text[i]])
         if k >= 0:
             lengths[at[i]], ids[at[i]], fill[i] = 1, k, 1
     for j in range(by_size.size):
         k = by_size[j]
-        for i in range(firsts[k], lasts[k]):
+        for i in range(seeds.firsts[k], seeds.lasts[k]):
             position = as_int64(order[i])
             e = at[position] + fill[position]
-            lengths[e], ids[e] = sizes[k], number[k]
+            lengths[e], ids[e] = seeds.sizes[k], first_id + k
             fill[position] += 1
     return 0
 
 
 def seed_model(sentences: Sentences, options: SpmOptions) -> TrainingModel:
     """Characters by count, then the best texts, with the logarithms of their shares; and all their edges."""
-    longest = options.max_piece_length
-    kinds = piece_kinds(sentences.characters, options)
-    kinds[sentences.characters == UNKNOWN_MARK] |= NO_PIECE
-    points = sentences.characters.tolist()
-    leads = np.array([chr(c).encode()[0] for c in points], np.int32)
+    points, unknown = sentences.characters, sentences.characters == UNKNOWN_MARK
+    kinds = piece_kinds(points, options)
+    kinds[unknown] |= NO_PIECE
+    encoded = [chr(c).encode() for c in points.tolist()]
+    leads = np.array([text[0] for text in encoded], np.int32)
     parts = shared_parts(sentences, kinds, leads)
-    text, ends = parts.text, parts.ends
-    letters = np.diff(ends)
-    word_of = np.repeat(np.arange(letters.size), letters)
-    rest = (ends[1:][word_of] - np.arange(text.size)).astype(np.int32)
-    order, other, grouped = (np.empty(text.size, np.int32) for _ in range(3))
-    depth = longest + 2 + longest % 2
-    capacity, groups = np.zeros(len(points) + 1, np.int64), np.zeros(depth + 2, np.int64)
-    sort_suffixes(text, rest, depth, capacity, groups, grouped, order, other)
-    each = parts.counts[word_of]
-    weights = np.concatenate([[0], np.cumsum(each[order])])
-    most, number = text.size // 2 + 64, -1
-    while number < 0:
-        firsts, lasts, sizes = (np.empty(most, np.int64) for _ in range(3))
-        number = find_seeds(
-            text, rest, parts.after[word_of], kinds, leads, order, weights, longest,
-            np.zeros(FACTS * (longest + 4), np.int64), firsts, lasts, sizes,
-        )  # fmt: skip
-        most *= 2
-    firsts, lasts, sizes = firsts[:number], lasts[:number], sizes[:number]
-    sums = weights[lasts] - weights[firsts]
-    firsts, lasts, sizes, sums = _with_last(sentences, parts, kinds, order, rest, longest, (firsts, lasts, sizes, sums))
-    scores = sums.astype(F) * sizes.astype(F)
-    long = np.array([len(chr(c).encode()) for c in points], np.int64)
-    through = np.concatenate([[0], np.cumsum(long[text])])
-    raw = through[order[firsts] + sizes] - through[order[firsts]]
-    best = np.lexsort((firsts, -raw, -scores))[:SEEDS]
-    firsts, lasts, sizes, scores = firsts[best], lasts[best], sizes[best], scores[best]
-    found = np.bincount(text, weights=each, minlength=len(points)).astype(np.int64)
-    found[sentences.characters == UNKNOWN_MARK] = 0
+    suffixes, each = _suffixes(parts, points.size, options.max_piece_length)
+    text, order = suffixes.text, suffixes.order
+    seeds, sums = _seeds(suffixes, kinds, leads, options.max_piece_length)
+    seeds, sums = _with_last(sentences, suffixes, kinds, options.max_piece_length, (seeds, sums))
+    scores = sums.astype(F) * seeds.sizes.astype(F)
+    through = np.concatenate([[0], np.cumsum(np.array([*map(len, encoded)], np.int64)[text])])
+    raw = through[order[seeds.firsts] + seeds.sizes] - through[order[seeds.firsts]]
+    best = np.lexsort((seeds.firsts, -raw, -scores))[:SEEDS]
+    seeds, scores = seeds.picked(best), scores[best]
+    found = np.bincount(text, weights=each, minlength=points.size).astype(np.int64)
+    found[unknown] = 0
     alone = np.argsort(-found, kind="stable")[: np.count_nonzero(found)]
-    where = np.zeros(len(points), np.int64)
-    where[text] = np.arange(text.size)
-    single = np.full(len(points), -1, np.int32)
-    single[alone] = np.arange(alone.size)
-    ids_of = np.arange(alone.size, alone.size + best.size, dtype=np.int32)
     values = np.concatenate([found[alone].astype(F), scores]).astype(np.float64)
     shares = (np.log(values) - np.log(np.cumsum(values)[-1])).astype(F)
+    single = np.full(points.size, -1, np.int32)
+    single[alone] = np.arange(alone.size)
     at = np.empty(text.size + 1, np.int64)
-    total = count_edges(text, order, single, firsts, lasts, at)
-    lengths, ids = np.empty(total, np.uint16), np.empty(total, np.int32)
-    put_edges(
-        text, order, single, firsts, lasts, sizes, np.argsort(sizes, kind="stable"), ids_of, at,
-        np.zeros(text.size, np.int32), lengths, ids,
-    )  # fmt: skip
-    spots = np.concatenate([where[alone], order[firsts]])
-    sizes = np.concatenate([np.ones(alone.size, np.int64), sizes])
+    total = count_edges(suffixes, single, seeds, at)
+    lengths, ids, by_size = (
+        np.empty(total, np.uint16),
+        np.empty(total, np.int32),
+        np.argsort(seeds.sizes, kind="stable"),
+    )
+    put_edges(suffixes, single, seeds, by_size, alone.size, at, np.zeros(text.size, np.int32), lengths, ids)
+    where = np.zeros(points.size, np.int64)
+    where[text] = np.arange(text.size)
+    spots = np.concatenate([where[alone], order[seeds.firsts]])
+    sizes = np.concatenate([np.ones(alone.size, np.int64), seeds.sizes])
     return TrainingModel(sentences, parts, spots, sizes, shares, at, lengths, ids)
 
 
+def _suffixes(parts: Shared, characters: int, longest: int) -> tuple[Suffixes, NDArray[np.int64]]:
+    """(the suffixes of all parts, sorted by more characters than a piece has; how often each character occurs)."""
+    text, letters = parts.text, np.diff(parts.ends)
+    part_of = np.repeat(np.arange(letters.size), letters)
+    rest = (parts.ends[1:][part_of] - np.arange(text.size)).astype(np.int32)
+    order, other, grouped = (np.empty(text.size, np.int32) for _ in range(3))
+    depth = longest + 2 + longest % 2
+    sums, groups = np.zeros(characters + 1, np.int64), np.zeros(depth + 2, np.int64)
+    sort_suffixes(text, rest, depth, sums, groups, grouped, order, other)
+    each = parts.counts[part_of]
+    weights = np.concatenate([[0], np.cumsum(each[order])])
+    return Suffixes(text, rest, parts.after[part_of], order, weights), each
+
+
+def _seeds(suffixes: Suffixes, kinds: NDArray[np.int32], leads: NDArray[np.int32], longest: int) -> tuple[Seeds, Any]:
+    """(texts that go on in several ways, int64[texts] how often each occurs)."""
+    most, number = suffixes.text.size // 2 + 64, -1
+    while number < 0:
+        seeds, stack = Seeds(*(np.empty(most, np.int64) for _ in range(3))), np.zeros(FACTS * (longest + 4), np.int64)
+        number = find_seeds(suffixes, kinds, leads, longest, stack, seeds)
+        most *= 2
+    seeds = seeds.picked(slice(number))
+    return seeds, suffixes.weights[seeds.lasts] - suffixes.weights[seeds.firsts]
+
+
 def _with_last(
-    sentences: Sentences, parts: Shared, kinds: Any, order: Any, rest: Any, longest: int, found: tuple[Any, ...]
-) -> tuple[Any, ...]:
+    sentences: Sentences, suffixes: Suffixes, kinds: Any, longest: int, found: tuple[Seeds, Any]
+) -> tuple[Seeds, Any]:
     """Seeds with what the last line adds. Nothing is after that line. So a text that it ends with goes on in more than
     one way if another line ends with it too. Then the text counts as often as there are such lines."""
-    firsts, lasts, sizes, sums = found
-    text, word = parts.text, frozen(sentences.last, np.int32)
+    (firsts, lasts, sizes), sums = found
+    text, word = suffixes.text, frozen(sentences.last, np.int32)
     stops = sentences.ends[1:]
     for size in range(2, min(word.size, longest) + 1):
         own = word[word.size - size :]
@@ -249,12 +277,12 @@ def _with_last(
         lines = int(sentences.lines[long].sum())
         if lines < 2:
             continue
-        here = np.flatnonzero(rest >= size)
+        here = np.flatnonzero(suffixes.rest >= size)
         for k in range(size):
             here = here[text[here + k] == own[k]]
         inside = np.zeros(text.size, np.bool_)
         inside[here] = True
-        positions = np.flatnonzero(inside[order])
+        positions = np.flatnonzero(inside[suffixes.order])
         first, last = int(positions[0]), int(positions[-1]) + 1
         same = np.flatnonzero((firsts == first) & (sizes == size))
         if same.size:
@@ -262,4 +290,4 @@ def _with_last(
         else:
             firsts, lasts = np.append(firsts, first), np.append(lasts, last)
             sizes, sums = np.append(sizes, size), np.append(sums, lines)
-    return firsts, lasts, sizes, sums
+    return Seeds(firsts, lasts, sizes), sums

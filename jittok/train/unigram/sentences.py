@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from jittok.common.unicode.characters import SPACE_MARK_BYTES
 from jittok.common.unicode.tables import UNICODE_SIZE
 from jittok.errors import CorpusError, InWords
-from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, as_int64, helper, kernel
+from jittok.kernels.jit import I32, I64, U8, U64, OutI32, OutI64, as_int64, helper, kernel
+from jittok.kernels.structures.bytes_table import KEYS
 from jittok.train.counting.characters import BLOCK, CharacterWords, all_text, blocks, characters_of, texts_of
 from jittok.train.counting.counter import flat_words
 from jittok.train.counting.counts import Counts, made_counts
@@ -32,13 +33,12 @@ END_BYTE, SPACE_BYTE = 0x00, 0xE2
 ALONE = 254
 """The class of a character that is a part of its own; others have that of their script."""
 STEP = 1 << 14
-"""Words that a kernel looks at before it answers."""
+"""Words of one call of a kernel."""
 FIRST_SLOTS = 1 << 16
 NEED_SLOTS = -1
 MOST_CHARACTERS = 1 << 30
-"""Of parts. Their places have 32 bits, and some STEP words are taken between two looks."""
+"""Of parts. Their offsets have 32 bits, and some STEP words are taken between two checks."""
 EXPECTED = f"up to {MOST_CHARACTERS:,}: fewer texts, or --sample"
-SEED = np.uint64(0)
 FOLLOWED = r"[^ \n]+ ?"
 """A run and the space after it: whether a text goes on in more than one way depends on that."""
 LINE_ENDS, SPACE_FOLLOWS = 1, 2
@@ -55,7 +55,7 @@ class Sentences(NamedTuple):
     lines: NDArray[np.int64]  # [words] how often each ends a line
     characters: NDArray[np.int64]  # the code point of each rank
     required: list[int]  # code points that must be pieces, the most frequent first
-    last: NDArray[np.int32]  # the word at the end of the last line; empty if no one knows
+    last: NDArray[np.int32]  # the word at the end of the last line; empty if unknown
 
     @property
     def longest(self) -> int:
@@ -110,7 +110,7 @@ class _Words(NamedTuple):
         sizes = np.diff(self.starts)[rows]
         starts = np.append(0, np.cumsum(sizes))
         data = np.empty(int(starts[-1]), np.uint8)
-        for first, last in blocks(starts, BLOCK):  # places of all bytes would take eight times as much
+        for first, last in blocks(starts, BLOCK):  # offsets of all bytes would take eight times as much
             positions = np.repeat(self.starts[rows[first:last]] - starts[first:last], sizes[first:last])
             data[starts[first] : starts[last]] = self.data[positions + np.arange(starts[first], starts[last])]
         return _Words(data, starts, self.sums[rows])
@@ -143,11 +143,11 @@ def text_order(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> tuple[NDAr
     All words by their first eight bytes, then those that are equal so far by the next eight, and so on.
     """
     padded = np.append(data, np.zeros(8, np.uint8))
-    eight = np.ndarray((data.size + 1,), ">u8", padded, strides=(1,))  # at each place, eight bytes as a number
+    eight = np.ndarray((data.size + 1,), ">u8", padded, strides=(1,))  # at each offset, eight bytes as a number
     sizes, zeros = np.diff(starts), bool((data == 0).any())
     order, new, at = np.arange(sizes.size), np.zeros(sizes.size, np.bool_), 0
     new[:1] = True
-    where, group = order.copy(), np.zeros(sizes.size, np.int64)  # places in `order` of words that are equal so far
+    where, group = order.copy(), np.zeros(sizes.size, np.int64)  # indices of `order` of words that are equal so far
     while where.size:
         rows = order[where]
         rest = np.minimum(sizes[rows] - at, 8)
@@ -248,77 +248,100 @@ def _apart(classes: I32, a: int, b: int) -> bool:
     return x != y and x != ANY and y != ANY and x != SAME and y != SAME  # noqa: PLR1714
 
 
+class WordRows(NamedTuple):
+    """Words as ranks of characters, and what a kernel needs of words and characters."""
+
+    text: I32
+    ends: I64  # [words + 1]
+    counts: I64  # [words]
+    flags: U8  # [words] LINE_ENDS, SPACE_FOLLOWS
+    classes: I32  # [characters]
+    leads: I32  # [characters] the first byte of each
+
+
+class PartTable(NamedTuple):
+    """The parts so far. Slots of the table are a power of two, at most half of them full."""
+
+    table: OutI32  # [slots] number of a part, or ABSENT
+    text: OutI32  # [characters of the words]
+    ends: OutI64  # [characters of the words + 1]
+    sums: OutI64  # [characters of the words]
+    after: OutI32  # [characters of the words]
+    secret: U64  # [2] see `bytes_table.KEYS`
+
+
 @helper
-def _slot(h: np.uint64, mask: int) -> int:
-    return np.int64(h & np.uint64(mask))
+def _find_part(parts: PartTable, number: int, text: I32, first: int, size: int, h: np.uint64) -> int:
+    """The part whose characters are text[first:first + size], of which h is the hash; it is entered as `number` if it
+    is none of the parts so far."""
+    mask = parts.table.size - 1
+    slot = np.int64(h & np.uint64(mask))
+    while True:
+        k = as_int64(parts.table[slot])
+        if k == ABSENT:
+            parts.table[slot], parts.sums[number], parts.after[number] = number, 0, NOTHING
+            begin = parts.ends[number]
+            for n in range(size):
+                parts.text[begin + n] = text[first + n]
+            parts.ends[number + 1] = begin + size
+            return number
+        begin, n = parts.ends[k], 0
+        if parts.ends[k + 1] - begin == size:
+            while n < size and parts.text[begin + n] == text[first + n]:
+                n += 1
+            if n == size:
+                return k
+        slot = slot + 1 & mask
 
 
 @kernel
-def share_parts(
-    text: I32, ends: I64, counts: I64, flags: U8, classes: I32, leads: I32, table: OutI32, where: OutI32, out: OutI32,
-    out_ends: OutI64, sums: OutI64, after: OutI32, state: OutI64,
-) -> int:  # fmt: skip
-    """Parts of words from state[0] on, some STEP of them: 0, or NEED_SLOTS.
+def share_parts(words: WordRows, parts: PartTable, where: OutI32, state: OutI64) -> int:
+    """Parts of words from state[0] on, some STEP of them: 0, or NEED_SLOTS. Linear in their characters.
 
-    classes, leads: of each character, its class and first byte; table: int32[a power of two] parts by their hash
-    state: int64[2] the next word, parts so far; out, where: [characters of the words], others one more
+    where: int32[characters of the words] the character of a part that each is
+    state: int64[2] the next word, parts so far
     """
-    first, parts, mask = state[0], state[1], table.size - 1
-    for w in range(first, min(first + STEP, counts.size)):
-        i, stop = ends[w], ends[w + 1]
-        if 2 * (parts + stop - i) > table.size:
+    text, seed, factor, number = words.text, parts.secret[0], parts.secret[1], state[1]
+    for w in range(state[0], min(state[0] + STEP, words.counts.size)):
+        i, stop = words.ends[w], words.ends[w + 1]
+        if 2 * (number + stop - i) > parts.table.size:
             return NEED_SLOTS
         while i < stop:
-            j, h = i + 1, mixed(SEED, as_int64(text[i]))
-            while j < stop and not _apart(classes, text[j - 1], text[j]):
-                h = mixed(h, as_int64(text[j]))
+            j, h = i + 1, mixed(seed, as_int64(text[i]), factor)
+            while j < stop and not _apart(words.classes, text[j - 1], text[j]):
+                h = mixed(h, as_int64(text[j]), factor)
                 j += 1
-            slot, size = _slot(h, mask), j - i
-            while True:
-                k = as_int64(table[slot])
-                if k == ABSENT:
-                    k = parts
-                    parts += 1
-                    table[slot], sums[k], after[k] = k, 0, NOTHING
-                    for n in range(size):
-                        out[out_ends[k] + n] = text[i + n]
-                    out_ends[k + 1] = out_ends[k] + size
-                    break
-                same = out_ends[k + 1] - out_ends[k] == size
-                n = 0
-                while same and n < size:
-                    same = out[out_ends[k] + n] == text[i + n]
-                    n += 1
-                if same:
-                    break
-                slot = slot + 1 & mask
-            sums[k] += counts[w]
+            k = _find_part(parts, number, text, i, j - i, h)
+            number = max(number, k + 1)
+            parts.sums[k] += words.counts[w]
+            after = as_int64(parts.after[k])
             if j < stop:
-                after[k] = merged_after(as_int64(after[k]), as_int64(leads[text[j]]))
+                after = merged_after(after, as_int64(words.leads[text[j]]))
             else:
-                if flags[w] & LINE_ENDS:
-                    after[k] = merged_after(as_int64(after[k]), END_BYTE)
-                if flags[w] & SPACE_FOLLOWS:
-                    after[k] = merged_after(as_int64(after[k]), SPACE_BYTE)
-            for n in range(size):
-                where[i + n] = out_ends[k] + n
+                if words.flags[w] & LINE_ENDS:
+                    after = merged_after(after, END_BYTE)
+                if words.flags[w] & SPACE_FOLLOWS:
+                    after = merged_after(after, SPACE_BYTE)
+            parts.after[k] = after
+            for n in range(j - i):
+                where[i + n] = parts.ends[k] + n
             i = j
-        state[0], state[1] = w + 1, parts
+        state[0], state[1] = w + 1, number
     return 0
 
 
 @kernel
-def enter_parts(text: I32, ends: I64, number: int, table: OutI32) -> int:
-    """Enters so many parts, which are all different, into an empty table."""
-    mask = table.size - 1
+def enter_parts(parts: PartTable, number: int) -> int:
+    """Enters parts 0 .. number - 1, which are all different, into an empty table."""
+    mask = parts.table.size - 1
     for k in range(number):
-        h = SEED
-        for i in range(ends[k], ends[k + 1]):
-            h = mixed(h, as_int64(text[i]))
-        slot = _slot(h, mask)
-        while table[slot] != ABSENT:
+        h = parts.secret[0]
+        for i in range(parts.ends[k], parts.ends[k + 1]):
+            h = mixed(h, as_int64(parts.text[i]), parts.secret[1])
+        slot = np.int64(h & np.uint64(mask))
+        while parts.table[slot] != ABSENT:
             slot = slot + 1 & mask
-        table[slot] = k
+        parts.table[slot] = k
     return number
 
 
@@ -327,21 +350,20 @@ def shared_parts(words: Sentences, kinds: NDArray[np.int32], leads: NDArray[np.i
     byte."""
     alone = (kinds >> 17 & 1 == 1) | (kinds & NO_PIECE != 0)
     classes = np.where(alone, ALONE, kinds >> 1 & BYTE).astype(np.int32)
-    size, flags = words.text.size, words.flags
-    table, state = np.full(FIRST_SLOTS, ABSENT, np.int32), np.zeros(2, np.int64)
-    text, where, after = (np.empty(size, np.int32) for _ in range(3))  # pages that nothing is written to are no memory
+    rows = WordRows(words.text, words.ends, words.counts, words.flags, classes, leads)
+    size, state = words.text.size, np.zeros(2, np.int64)
+    where, text, after = (np.empty(size, np.int32) for _ in range(3))  # pages that nothing is written to are no memory
     ends, sums = np.empty(size + 1, np.int64), np.empty(size, np.int64)
     ends[0] = 0
+    parts = PartTable(np.full(FIRST_SLOTS, ABSENT, np.int32), text, ends, sums, after, KEYS)
     while state[0] < words.counts.size:
         if int(ends[state[1]]) > MOST_CHARACTERS:
             raise CorpusError("texts", InWords(f"parts of words of {int(ends[state[1]]):,} characters"), EXPECTED)
-        code = share_parts(
-            words.text, words.ends, words.counts, flags, classes, leads, table, where, text, ends, sums, after, state
-        )
-        if code == NEED_SLOTS:
+        if share_parts(rows, parts, where, state) == NEED_SLOTS:
             longest = int(words.ends[state[0] + 1] - words.ends[state[0]])
-            table = np.full(max(2 * table.size, 1 << (2 * (int(state[1]) + longest)).bit_length()), ABSENT, np.int32)
-            enter_parts(text, ends, int(state[1]), table)
+            slots = max(2 * parts.table.size, 1 << (2 * (int(state[1]) + longest)).bit_length())
+            parts = parts._replace(table=np.full(slots, ABSENT, np.int32))
+            enter_parts(parts, int(state[1]))
     number = int(state[1])
     ends = ends[: number + 1].copy()
     return Shared(text[: int(ends[-1])].copy(), ends, sums[:number].copy(), after[:number].copy(), where)

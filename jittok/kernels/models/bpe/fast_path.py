@@ -1,9 +1,7 @@
 """The BPE kernels for nearly all text: a bit-parallel splitter, the pre-token cache, and merges for new pre-tokens.
 
-A fragment is encoded in chunks so small that their offsets stay in the first-level cache. A chunk ends where the last
-pre-token that began in it begins, and the next chunk starts there: a pattern matches anew at each pre-token,
-independently of the text before. Invalid UTF-8 is left to the general kernel (code MALFORMED), so that most processes
-never compile that one.
+A fragment is encoded chunk by chunk (see `pretoken_cache.chunks`). Invalid UTF-8 is left to the general kernel (code
+MALFORMED), so that most processes never compile that one.
 """
 
 from __future__ import annotations
@@ -29,39 +27,32 @@ from jittok.kernels.memory import (
 )
 from jittok.kernels.models.bpe.arrays import BpeArrays
 from jittok.kernels.models.bpe.scratch import BpeWork, WorkWindow, discard, flush, look_up, open_work, resolve
+from jittok.kernels.pretoken_cache.chunks import TOO_LONG, make_next_chunk
 from jittok.kernels.pretoken_cache.fragment_loop import make_encode_fragments
 from jittok.kernels.pretoken_cache.run_loop import Fragments, make_encode_run
 from jittok.kernels.pretoken_cache.span_loop import copy_bytes
 from jittok.kernels.pretoken_cache.tables import SPARE_IDS
 from jittok.kernels.pretokenize.splitters.blocks import ClassWindow, open_classes
-from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED, split_gpt2
-from jittok.kernels.pretokenize.splitters.llama3 import split_llama3
+from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED, split_as_gpt2
+from jittok.kernels.pretokenize.splitters.llama3 import split_as_llama3
 
 ALL = ~np.uint64(0)
 
 
-@helper
-def _split_gpt2(
-    model: BpeArrays, classes: ClassWindow, text: Window, begin: int, end: int, stop: int, positions: Window
-) -> int:
-    return split_gpt2(classes, text, begin, end, stop, positions, model.digits_alone)
+class _FastSplitting(NamedTuple):
+    """What the splitters read."""
+
+    model: BpeArrays
+    classes: ClassWindow
+    of_one: Window
 
 
 @helper
-def _split_llama3(
-    model: BpeArrays, classes: ClassWindow, text: Window, begin: int, end: int, stop: int, positions: Window
-) -> int:
-    return split_llama3(classes, text, begin, end, stop, positions, model.group, model.cased, model.contractions)
-
-
-@helper
-def _split_marked(
-    model: BpeArrays, _classes: ClassWindow, text: Window, begin: int, end: int, _stop: int, positions: Window
-) -> int:
+def _split_marked(own: _FastSplitting, text: Window, begin: int, end: int, _stop: int, positions: Window) -> int:
     """Write where the pre-tokens of text[begin:end] begin, from their bitmap; returns their number."""
     number, first, last = 0, begin >> 6, (end - 1) >> 6
     for word in range(first, last + 1):
-        marks = get_word(text, model.group + 8 * word)
+        marks = get_word(text, own.model.group + 8 * word)
         if word == first:
             marks &= ALL << np.uint64(begin & 63)
         if word == last and end & 63 != 0:
@@ -71,11 +62,12 @@ def _split_marked(
 
 
 def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
+    next_chunk = make_next_chunk(split)
+
     @helper
     def encode_text(
-        model: BpeArrays,
+        own: _FastSplitting,
         work: WorkWindow,
-        classes: ClassWindow,
         text: Window,
         start: int,
         stop: int,
@@ -86,23 +78,12 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
     ) -> int:
         """Ids of text[start:stop] to ids[count:capacity]; the new count, MALFORMED or a code. PAD bytes are readable
         after the text."""
-        begin, size = start, work.chunk
+        begin = start
         while begin < stop:
-            end = min(begin + size, stop)
-            if end - begin + 64 > work.places_size:
-                put_i64(report, NEED, end - begin)
-                return OUT_OF_WORK
-            number = split(model, classes, text, begin, end, stop, work.positions)
-            if number == MALFORMED:
-                return MALFORMED
-            cut = stop
-            if end < stop:
-                number -= 1
-                if number == 0:  # one pre-token fills the chunk: use a longer one
-                    size *= 2
-                    continue
-                cut = begin + get_i32(work.positions, number)
-            put_i32(work.positions, number, cut - begin)
+            number, cut = next_chunk(own, text, begin, stop, work.chunk, work.positions, work.places_size - 64)
+            if number < 0:
+                put_i64(report, NEED, cut - begin)
+                return OUT_OF_WORK if number == TOO_LONG else MALFORMED
             if count + 2 * (cut - begin) + SPARE_IDS > capacity:
                 put_i64(report, NEED, 2 * (stop - start) + SPARE_IDS)
                 return OUT_OF_CAPACITY
@@ -110,18 +91,10 @@ def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:
             if count < 0:
                 put_i64(report, NEED, cut - begin)
                 return count
-            begin, size = cut, work.chunk
+            begin = cut
         return count
 
     return encode_text
-
-
-class _FastSplitting(NamedTuple):
-    """The arguments of `split_run`."""
-
-    model: BpeArrays
-    classes: ClassWindow
-    of_one: Window
 
 
 def _make_split_run(split: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,7 +114,7 @@ def _make_split_run(split: Callable[..., Any]) -> Callable[..., Any]:
         for fragment in range(k, last + 1):
             start, stop = get_i64(fragments.starts, fragment), get_i64(fragments.stops, fragment)
             if get_i32(fragments.tokens, fragment) < 0 and start < stop:
-                pieces = split(own.model, own.classes, text, start, stop, stop, own.of_one)
+                pieces = split(own, text, start, stop, stop, own.of_one)
                 if pieces < 0:
                     return MALFORMED
                 for piece in range(pieces):
@@ -190,7 +163,7 @@ def _make_body(split: Callable[..., Any]) -> Callable[..., int]:
 
     @helper
     def text(
-        model: BpeArrays,
+        _model: BpeArrays,
         work: BpeWork,
         w: _Windows,
         data: U8,
@@ -201,20 +174,20 @@ def _make_body(split: Callable[..., Any]) -> Callable[..., int]:
         count: int,
         report: OutI64,
     ) -> int:
-        source, out, notes, own, classes = window(data), window(ids), window(report), w.own, w.splitting.classes
+        source, out, notes, own = window(data), window(ids), window(report), w.own
         if stop + PAD <= data.size or readable_behind(source, stop, PAD):
-            return encode_text(model, own, classes, source, start, stop, out, count, ids.size, notes)
+            return encode_text(w.splitting, own, source, start, stop, out, count, ids.size, notes)
         if stop - start + PAD <= work.text.size:
             copy_bytes(source, start, stop, own.text, 0)
-            return encode_text(model, own, classes, own.text, 0, stop - start, out, count, ids.size, notes)
+            return encode_text(w.splitting, own, own.text, 0, stop - start, out, count, ids.size, notes)
         report[NEED] = stop - start
         return OUT_OF_WORK
 
     return make_encode_fragments(_open, run, text)
 
 
-_body_gpt2 = _make_body(_split_gpt2)
-_body_llama3 = _make_body(_split_llama3)
+_body_gpt2 = _make_body(split_as_gpt2)
+_body_llama3 = _make_body(split_as_llama3)
 _body_marked = _make_body(_split_marked)
 
 

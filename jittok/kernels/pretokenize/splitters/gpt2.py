@@ -19,6 +19,8 @@ space before a digit ends its pre-token, so nothing is given back, and a digit c
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from jittok.kernels.jit import helper
@@ -102,3 +104,9 @@ def split_gpt2(
         now = ahead
         i += 64
     return count
+
+
+@helper
+def split_as_gpt2(own: Any, text: Window, begin: int, end: int, stop: int, positions: Window) -> int:
+    """The same with the classes and settings of `own.classes` and `own.model`: a splitter for `make_next_chunk`."""
+    return split_gpt2(own.classes, text, begin, end, stop, positions, own.model.digits_alone)

@@ -29,6 +29,8 @@ may be the first character of a word, and a mark after it is the rest of this wo
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from jittok.kernels.jit import helper
@@ -387,3 +389,10 @@ def _capitals(
         if begins:
             starts |= ONE << np.uint64(k)
     return starts
+
+
+@helper
+def split_as_llama3(own: Any, text: Window, begin: int, end: int, stop: int, positions: Window) -> int:
+    """The same with the classes and settings of `own.classes` and `own.model`: a splitter for `make_next_chunk`."""
+    model = own.model
+    return split_llama3(own.classes, text, begin, end, stop, positions, model.group, model.cased, model.contractions)
