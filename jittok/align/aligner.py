@@ -8,20 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.align import rewritten_text
-from jittok.align.characters import character_spans
-from jittok.align.direct_spans import DirectRules, direct_spans
-from jittok.align.lengths import DNA_BEGIN, DNA_END, DNA_UNKNOWN, build_lengths, find_key, is_dna
-from jittok.align.nfc_spans import spans_through_nfc
+from jittok.align.by_lengths import (
+    DirectRules,
+    RewriteRules,
+    direct_spans,
+    map_capacity,
+    rewrite_rules,
+    rewritten_spans,
+)
+from jittok.align.conversions import character_spans, spans_through_nfc
+from jittok.align.lengths import build_lengths
 from jittok.align.replay import replayed_parts, replayed_tokens
 from jittok.common.locks import once
-from jittok.kernels.fragments import FOUND, FRAGMENT, NEED, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
+from jittok.kernels.fragments import FRAGMENT, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I32, I64, U8, OutI64, frozen
-from jittok.kernels.models import rwkv
-from jittok.kernels.normalize.case import CaseTable, case_table
 from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
-from jittok.kernels.pretokenize.definition import pre_type
 from jittok.kernels.vocab_cache import load_arrays, save_arrays
 from jittok.vocab import Vocab
 from jittok.vocab.types import type_of
@@ -40,9 +42,10 @@ class EncodedFragments(NamedTuple):
 class Aligner:
     """Finds the spans of one vocabulary's ids. Immutable and thread-safe."""
 
-    def __init__(self, vocab: Vocab, key: str | None = None) -> None:
-        """`key`: the vocabulary's name in the cache of compiled vocabularies."""
-        self.vocab, self._key = vocab, key
+    def __init__(self, vocab: Vocab, key: str | None = None, arrays: Any = None) -> None:
+        """`key`: the vocabulary's name in the cache of compiled vocabularies; `arrays`: what its encoder has
+        compiled, None to compile it again where that is needed."""
+        self.vocab, self._key, self._compiled = vocab, key, arrays
         self.lengths = build_lengths(vocab)
         self._way = type_of(vocab).alignment
         self._rules = DirectRules(
@@ -103,8 +106,8 @@ class Aligner:
         elif self._way.walk == "unigram":
             count = self._unigram(data, cut, flat, left, count)
         elif self._way.walk == "rewritten":
-            capacity = rewritten_text.map_capacity(int(self.lengths.output.max(initial=0)))
-            count = rewritten_text.rewritten_spans(
+            capacity = map_capacity(int(self.lengths.output.max(initial=0)))
+            count = rewritten_spans(
                 self.lengths, self._rewriting, data, cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids,
                 np.empty(capacity, np.int64), np.empty(capacity, np.int64), flat, left, count,
             )  # fmt: skip
@@ -113,7 +116,7 @@ class Aligner:
             prefixed = bool(cut.tokens[fragment] == TEXT_PREFIXED)
             before, end = int(cut.ends[fragment - 1]) if fragment else 0, int(cut.ends[fragment])
             raw, wanted, out = data[start:stop].tobytes(), cut.ids[before:end], spans[before:end]
-            if replayed_parts(self.vocab, raw, start - origin, prefixed, wanted, out):
+            if self._way.walk != "unigram" and replayed_parts(self.vocab, raw, start - origin, prefixed, wanted, out):
                 continue
             found = replayed_tokens(self.vocab, raw, start - origin, prefixed)
             _same([token for token, _, _ in found] == wanted.tolist(), fragment)
@@ -130,59 +133,31 @@ class Aligner:
         return 0
 
     def _unigram(self, data: U8, cut: EncodedFragments, flat: OutI64, left: OutI64, count: int) -> int:
-        from jittok.align.unigram import CHUNK_BYTES, make_unigram_work, no_lattice, unigram_spans
+        from jittok.align.unigram import BUFFER_BYTES, PATH_CHUNK_BYTES, make_unigram_work, path_spans, text_spans
 
-        if self._inert.usable:
-            from jittok.align.unigram_text import make_text_work, text_spans
-
+        rules, inert, arrays = self._unigram_rules, self._inert, self._arrays
+        if not rules.whole_map:
+            return count
+        if inert.usable:
             count = text_spans(
-                self.lengths, self._unigram_rules, self._inert, make_text_work(), data, cut.starts, cut.stops, cut.ends,
-                cut.ids, flat, left, count,
+                self.lengths, rules, inert, arrays, make_unigram_work(BUFFER_BYTES, None), data, cut.starts, cut.stops,
+                cut.ends, cut.ids, flat, left, count,
             )  # fmt: skip
-            if not count:
-                return 0
-        listed = left[: 2 * count : 2]
-        longest = int((cut.stops[listed] - cut.starts[listed]).max())
-        report = np.zeros(REPORT_SIZE, np.int64)
-        for use_lattice in (0, 1):
-            capacity = 2 * longest + 64 if use_lattice else CHUNK_BYTES
-            lattice = self._lattice if use_lattice else no_lattice()
-            work, item, kept = make_unigram_work(capacity, bool(use_lattice)), 0, 0
-            while True:
-                code = unigram_spans(
-                    self.lengths, self._unigram_rules, lattice, use_lattice, work, data, cut.starts, cut.stops,
-                    cut.ends, cut.ids, flat, left, item, count, kept, report,
-                )  # fmt: skip
-                if code != OUT_OF_WORK:
-                    break
-                item, kept, capacity = int(report[FRAGMENT]), int(report[FOUND]), 2 * int(report[NEED])
-                work = make_unigram_work(capacity, bool(use_lattice))
-            _same(code >= 0, int(left[2 * report[FRAGMENT]]))
-            count = code
-            if not count:
+        report, capacity = np.zeros(REPORT_SIZE, np.int64), 2 * PATH_CHUNK_BYTES
+        while count:
+            code = path_spans(
+                rules, inert, arrays, make_unigram_work(capacity, arrays), data, cut.starts, cut.stops, cut.ends,
+                cut.ids, flat, left, int(report[FRAGMENT]), count, report,
+            )  # fmt: skip
+            if code != OUT_OF_WORK:
+                _same(code == 0, int(left[2 * report[FRAGMENT]]))
                 break
+            capacity *= 2
         return 0
 
     @once
-    def _rewriting(self) -> rewritten_text.RewriteRules:
-        vocab = self.vocab
-        kind, begins = getattr(rewritten_text, self._way.rewriting), np.zeros(256, np.uint8)
-        dna = [-1, -1, -1]
-        case = CaseTable(*(frozen([], dtype) for dtype in (np.uint16, np.uint8, np.int64, np.int64)))
-        if vocab.model == "whitespace":
-            kind, case = rewritten_text.WHITESPACE, case_table()
-        elif is_dna(vocab):
-            kind, dna = rewritten_text.DNA, [find_key(vocab, key) for key in (DNA_BEGIN, DNA_END, DNA_UNKNOWN)]
-        elif kind == rewritten_text.RWKV:
-            raw, ends = rwkv.pieces(vocab)
-            begins[raw[ends[:-1][np.diff(ends) > 0]]] = 1
-        bpe = self._way.rewriting == "BPE"  # PLaMo-2 has these flags too, but ignores them
-        return rewritten_text.RewriteRules(
-            kind, int(bpe and vocab.escape_whitespaces), int(bpe and pre_type(vocab.pre_type).begin_lines),
-            int(vocab.shortest_utf8),
-            self._rules.prefix, int(vocab.lowercase), vocab.unk_id,
-            frozen(begins, np.uint8), frozen(dna, np.int32), case,
-        )  # fmt: skip
+    def _rewriting(self) -> RewriteRules:
+        return rewrite_rules(self.vocab)
 
     def _kept_or_made(self, make: Callable[[], dict[str, Any]], *parts: str) -> dict[str, Any]:
         """The structures `parts` from the cache on disk; else those that `make` builds, which are then stored."""
@@ -206,11 +181,10 @@ class Aligner:
     @once
     def _unigram_parts(self) -> dict[str, Any]:
         def make() -> dict[str, Any]:
-            from jittok.align.inert_characters import build_inert
-            from jittok.align.unigram_normalizer import unigram_rules
+            from jittok.align.unigram_normalizer import build_inert, unigram_rules
 
-            rules = unigram_rules(self.vocab)
-            return {"unigram": rules, "inert": build_inert(self.vocab, rules)}
+            rules = unigram_rules(self.vocab, self._arrays)
+            return {"unigram": rules, "inert": build_inert(self.vocab, self._arrays, rules)}
 
         return self._kept_or_made(make, "unigram", "inert")
 
@@ -223,10 +197,13 @@ class Aligner:
         return self._unigram_parts["inert"]
 
     @once
-    def _lattice(self) -> Any:
-        from jittok.align.unigram import build_lattice
+    def _arrays(self) -> Any:
+        """The vocabulary, compiled for encoding."""
+        if self._compiled is not None:
+            return self._compiled
+        from jittok.kernels.models.ugm import compile_pipeline
 
-        return build_lattice(self.vocab)
+        return compile_pipeline(self.vocab.pipeline)
 
 
 def _same(same: bool, fragment: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.align.characters import character_spans
+from jittok.align.conversions import character_spans
 from jittok.common.display import html
 from jittok.common.locks import once
 from jittok.common.rows.growing_array import Growing

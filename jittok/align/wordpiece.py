@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok.align.direct_spans import first_id
+from jittok.align.by_lengths import first_id
 from jittok.align.lengths import Lengths, find_key
 from jittok.common.unicode.characters import SPACE_MARK_0, SPACE_MARK_1, SPACE_MARK_2, SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.common.unicode.tables import LAST_CODE_POINT

@@ -44,7 +44,7 @@ ROW = 4099
 DIGITS = 40
 ENDING, LINK_ENDING = ".vocab", ".path"
 _ROOTS = ("encode.encoder", "decode.pieces", "vocab.load", "encode.file_plan", "files",
-          "align.wordpiece", "align.inert_characters", "kernels.vocab_cache")  # fmt: skip
+          "align.wordpiece", "align.unigram_normalizer", "kernels.vocab_cache")  # fmt: skip
 """Modules that, with those of the vocabulary types, import all that makes a compiled vocabulary."""
 TABLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "common", "unicode")
 """Where the tables of characters are that it is made with."""

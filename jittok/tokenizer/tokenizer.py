@@ -580,7 +580,8 @@ class Tokenizer:
     def _aligner(self) -> Aligner:
         from jittok.align import Aligner
 
-        return Aligner(self.gguf("align"), self._key)
+        vocab, encoder = self.gguf("align"), self._encoder
+        return Aligner(vocab, self._key, None if encoder is None else encoder.arrays)
 
     def explain(
         self, text: OneText = EXAMPLE, *, add_special: bool = False, parse_special: bool = False,

@@ -56,7 +56,7 @@ class AlignmentRules(NamedTuple):
 
     lengths: str  # where token lengths come from: "symbols", "scored", "unescaped", "texts", "texts only", "keys only"
     walk: str  # for fragments that lengths do not decide: "rewritten", "words", "unigram", "literal"
-    rewriting: str = ""  # a kind of rewriting that "rewritten" undoes, by its name in `jittok.align.rewritten_text`
+    rewriting: str = ""  # a kind of rewriting that "rewritten" undoes, by its name in `jittok.align.by_lengths`
     prefix: bool = False  # the encoder may put a space before a text
     well_formed: bool = False  # the encoder replaces invalid UTF-8
     drops_mark: bool = False  # the encoder drops a byte order mark at the start
@@ -382,7 +382,7 @@ class Rwkv(VocabType):
     name = "rwkv"
     gguf_models = {"rwkv": DefaultIds()}
     module, reference, stages = "jittok.kernels.models.rwkv", "jittok.reference.rwkv", "jittok.trace.sessions.rwkv"
-    alignment = AlignmentRules("unescaped", "rewritten", "RWKV", unknown=1)
+    alignment = AlignmentRules("unescaped", "literal", unknown=1)
 
     def model(self, vocab: Vocab) -> models.Model:
         """The longest match."""

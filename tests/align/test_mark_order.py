@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.align import files, mark_order, windows
+from jittok.align import files, windows
 from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.kernels.jit import CHECKED, JIT
 from jittok.reference.pipeline.documents import aligned
@@ -27,8 +27,8 @@ def file_of(form, **changes):
 def small(monkeypatch):
     """Windows and rows of a few bytes."""
     monkeypatch.setattr(windows, "FIRST_WINDOW_BYTES", 256)
-    monkeypatch.setattr(mark_order, "LONG_ROW", 64)
-    monkeypatch.setattr(mark_order, "_rows", lambda: re.compile(f"[{''.join(sorted(mark_order._marks()))}]{{64,}}"))
+    monkeypatch.setattr(windows, "LONG_ROW", 64)
+    monkeypatch.setattr(windows, "_rows", lambda: re.compile(f"[{''.join(sorted(windows._marks()))}]{{64,}}"))
 
 
 def whole(tok, raw):
@@ -52,10 +52,8 @@ def drawn(rng):
 def test_spans_of_rows_out_of_order_are_those_of_the_whole_text(form, monkeypatch):
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
     tok = file_of(form, added_tokens=[{"id": 256, "content": "<|a|>", **special}])
-    rng, used = random.Random(form), []
-    monkeypatch.setattr(
-        files, "ordered_document", lambda *args: used.append(mark_order.ordered_document(*args)) or used[-1]
-    )
+    rng, used, ordered = random.Random(form), [], windows.ordered_document
+    monkeypatch.setattr(windows, "ordered_document", lambda *args: used.append(ordered(*args)) or used[-1])
     monkeypatch.setattr(files, "aligned", None)  # nothing is seen whole
     for _ in range(4 if JIT and not CHECKED else 1):
         raw = drawn(rng)
@@ -81,15 +79,13 @@ def test_files_that_put_nothing_in_order_first_have_no_such_rows():
     lower = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "NFC"}]}
     tok, raw = file_of("NFC", normalizer=lower), ("\u0301\u0323" * 400).encode()
     runner = files.runner(tok._encoder.vocab)
-    assert mark_order.ordered_document(runner, raw, False) is None
-    assert (
-        mark_order.ordered_document(files.runner(file_of("NFC")._encoder.vocab), b"no marks here " * 100, False) is None
-    )
+    assert windows.ordered_document(runner, raw, False) is None
+    assert windows.ordered_document(files.runner(file_of("NFC")._encoder.vocab), b"no marks here " * 100, False) is None
 
 
 def test_places_are_put_back():
     rows = [np.array(column) for column in ([2, 9], [6, 9], [2, 8], [5, 10])]
-    found = mark_order.OrderedDocument(b"", *rows)
+    found = windows.OrderedDocument(b"", *rows)
     spans = np.array([[0, 2], [2, 3], [5, 7], [2, 2], [7, 7], [6, 9], [9, 10], [8, 10]])
     found.put_back(spans)
     assert spans.tolist() == [[0, 2], [2, 5], [2, 6], [2, 2], [6, 6], [5, 8], [10, 11], [7, 11]]

@@ -14,8 +14,8 @@ from texts import Texts
 from vocabs import KINDS, drawn_vocab
 from write_gguf import vocab_file
 
-from jittok.align import direct_spans
-from jittok.align.characters import character_spans
+from jittok.align import by_lengths
+from jittok.align.conversions import character_spans
 from jittok.errors import EncodingFailed, JittokError
 from jittok.kernels.jit import JIT, U8, frozen, kernel
 from jittok.kernels.memory import window
@@ -34,7 +34,7 @@ BEFORE, SLACK = b"\xff" * 3, b"\x80" * 8
 
 @kernel
 def well_formed(data: U8, start: int, stop: int) -> bool:
-    return direct_spans.is_well_formed(window(data), start, stop)
+    return by_lengths.is_well_formed(window(data), start, stop)
 
 
 @cache

@@ -12,7 +12,7 @@ from recorded_files import HERE
 
 import jittok
 from jittok.align import files as align_files
-from jittok.align import spelled_tokens, windows
+from jittok.align import windows
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
 from jittok.reference.pipeline import Runner
@@ -116,6 +116,8 @@ def test_tokens_that_spell_a_text_have_the_spans_of_the_plain_way(seed, monkeypa
     found = tok.align_batch(texts, **rules).spans.tolist()
     monkeypatch.setattr(align_files, "spelled_spans", lambda *_: False)
     assert tok.align_batch(texts, **rules).spans.tolist() == found
+    monkeypatch.setattr(windows, "by_windows", lambda *_: False)
+    assert tok.align_batch(texts, **rules).spans.tolist() == found
 
 
 SPELLED = {"r50k_base": True, "rwkv-world": True, "syn-bpe-prefix-space": True, "bert-chinese": False}
@@ -126,15 +128,21 @@ def test_spans_of_recorded_texts_are_those_of_the_plain_way(recorded, name, monk
     found, plain = recorded(name), []
     tok = jittok.load(found.path, cache=False, **found.options)
     texts = [row["text"] for row in found.rows if row["kind"] == "case"][:: 2 if JIT else 40]
+    walked, walk = [], windows.walked
     monkeypatch.setattr(align_files, "aligned", lambda *args: plain.append(args) or aligned(*args))
+    monkeypatch.setattr(windows, "walked", lambda *args: walked.append(args) or walk(*args))
     spans = tok.align_batch(texts, parse_special=True).spans.tolist()
-    assert (len(plain) < len(texts) // 2) == SPELLED[name]
+    assert (len(walked) < len(texts) // 2) == SPELLED[name]
+    assert len(plain) < len(texts) // 20
     monkeypatch.setattr(align_files, "spelled_spans", lambda *_: False)
     assert tok.align_batch(texts, parse_special=True).spans.tolist() == spans
+    monkeypatch.setattr(windows, "by_windows", lambda *_: False)
+    assert tok.align_batch(texts, parse_special=True).spans.tolist() == spans
+    assert len(plain) >= len(texts)
 
 
 def test_a_long_text_that_its_tokens_spell_is_compared_in_parts(monkeypatch):
-    monkeypatch.setattr(spelled_tokens, "IDS_PER_STEP", 7)
+    monkeypatch.setattr(align_files, "IDS_PER_STEP", 7)
     steps = [{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]
     vocab = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"▁": 256, "a": 257, "▁a": 258, "?": 259}
     model = {"type": "BPE", "vocab": vocab, "merges": ["▁ a"], "unk_token": "?", "byte_fallback": True}
@@ -154,7 +162,7 @@ def test_what_a_template_puts_around_a_text_that_its_tokens_spell_stands_at_its_
     template["pair"] = [*template["single"], {"Sequence": {"id": "B", "type_id": 1}}]
     model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}
     tok = runner(pre_tokenizer=stage, model=model, post_processor=template)
-    assert spelled_tokens.spelling_of(tok.vocab) is not None
+    assert align_files.spelling_of(tok.vocab) is not None
     found = tok.align("aba", add_special=True)
     assert found.ids.tolist() == [1, 0, 1, 0, 1]
     assert found.spans.tolist() == [[0, 0], [0, 1], [1, 2], [2, 3], [3, 3]]
@@ -169,6 +177,7 @@ def both_ways(tok, text, monkeypatch, window=200, **rules):
         patch.setattr(align_files, "aligned", lambda *args: whole.append(args) or aligned(*args))
         found = tok.align(text, **rules).spans.tolist()
         patch.setattr(windows, "FIRST_WINDOW_BYTES", 1 << 30)
+        patch.setattr(windows, "by_windows", lambda *_: False)
         assert tok.align(text, **rules).spans.tolist() == found, text
     return len(whole) - 1
 
@@ -313,6 +322,7 @@ def test_another_answer_of_kernels_is_noticed(recorded, monkeypatch):
     found = recorded("r50k_base")
     tok = jittok.load(found.path, cache=False)
     monkeypatch.setattr(Runner, "align", lambda *_: [])
+    monkeypatch.setattr(windows, "by_windows", lambda *_: False)
     with pytest.raises(AssertionError, match="please report"):
-        tok.align(b"text\xff", errors="replace")  # no tokens spell it
+        tok.align(b"text\xff", errors="replace")  # no tokens spell it, and none is walked
     assert Runner(read_pipeline(found.path)).encode("text")

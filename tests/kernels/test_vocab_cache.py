@@ -68,7 +68,7 @@ def test_a_kept_vocabulary_is_the_one_that_was_compiled(name, tmp_path, monkeypa
     ("name", "maker"),
     [
         ("syn-wpm-cased", "jittok.align.wordpiece.word_rules"),
-        ("syn-ugm-plain", "jittok.align.inert_characters.build_inert"),
+        ("syn-ugm-plain", "jittok.align.unigram_normalizer.build_inert"),
     ],
 )
 def test_what_spans_need_is_made_once(name, maker, tmp_path, monkeypatch):
