@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import (
@@ -184,30 +182,15 @@ def _summary_text(summary: Summary) -> str:
 
 
 def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:
-    from jittok.corpus.compiler import check_out, formats_of
-    from jittok.corpus.inputs.finding import check_looks, check_options, find_sources
-    from jittok.corpus.prediction import Sampler, predict, with_time
-    from jittok.encode.stretches import thread_count
-    from jittok.tokenizer.facts import KERNELS
+    from jittok.corpus.prediction import dry_run
 
-    check_out(Path(given.out))
-    sources, left_out = find_sources(given.inputs, chosen, without=given.out)
-    check_looks(sources, chosen)
-    check_options(sources, chosen)
-    slow = tok.runs != KERNELS  # plain Python, a thread at a time
-    sampler, threads = Sampler(tok, sources, chosen), 1 if slow else thread_count(given.threads)
-    found = predict(sampler, formats_of(tok, sources, chosen), threads)
-    sampler.refuse_nothing()
-    if slow:  # megabytes through the whole compiler would take minutes, and encoding is nearly all there is to do
-        found = replace(found, error={**found.error, "seconds": found.error["text_bytes"]})
-    else:
-        found = with_time(found, sampler.kept, tok, chosen, threads)
+    found = dry_run(given.inputs, tok, given.out, chosen, given.threads)
     if given.json:
-        write(json.dumps({**found.to_dict(), "left_out": left_out}) + "\n")
+        write(json.dumps({**found.prediction.to_dict(), "left_out": found.left_out}) + "\n")
     else:
-        tell(_prediction_text(found, len(sources), threads))
-        if left_out:
-            note(left_out_text(left_out))
+        tell(_prediction_text(found.prediction, found.inputs, found.threads))
+        if found.left_out:
+            note(left_out_text(found.left_out))
     return 0
 
 

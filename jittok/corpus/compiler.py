@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,7 +144,7 @@ class CorpusRun:
         return 0
 
     def _nothing_read(self) -> bool:
-        """Whether the ledger tells of no text at all: only a plan, or documents that all had none (a wrong --field)."""
+        """Whether the ledger records no text at all: only a plan, or documents that all had none (a wrong --field)."""
         facts = self.ledger.facts
         if len(facts) < 2:
             return bool(facts)
@@ -308,7 +308,7 @@ class CorpusRun:
             self.state.add_input({**fact, "bytes": size, "sha256": digest})
 
     def _whole_or_lost(self, i: int, fact: dict[str, Any]) -> tuple[int, str | None]:
-        """Size and digest of an input; without a digest where it cannot be read any more, which `fact` tells then."""
+        """Size and digest of an input; without a digest where it cannot be read any more, which `fact` records then."""
         try:
             size, digest = self.hasher.whole(i)
             if i not in self.state.lost_inputs:
@@ -375,10 +375,6 @@ def compile_corpus(
     line), for a directory that was begun with other inputs or options, and while another process is writing to it.
     Raises OSError when the disk is full.
     """
-    try:
-        from filelock import FileLock, Timeout
-    except ImportError:
-        raise missing("compiling a corpus", "filelock", "cli,corpus") from None
     if isinstance(inputs, str | os.PathLike):
         raise TypeError(f"inputs: found one name, expected a list: [{os.fspath(inputs)!r}]")
     start = time.perf_counter()
@@ -389,42 +385,56 @@ def compile_corpus(
     if engine not in ENGINES:
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     check_local(given, "--out")
-    check_out(out)
-    sources, left_out = find_sources(inputs, options, without=out)
-    check_looks(sources, options)
-    check_options(sources, options)
+    sources, left_out = inputs_of(inputs, options, out)
     formats = formats_of(tok, sources, options)
     encoder = RangeEncoder(tok, sources, options)
-    out.mkdir(parents=True, exist_ok=True)
-    if (out / LOCK).is_symlink() or ((out / LOCK).exists() and not (out / LOCK).is_file()):
-        raise CorpusError(
-            str(out / LOCK), InWords("something other than a file"), "a file that jittok made: remove what is there"
-        )
-    lock = FileLock(out / LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise CorpusError(
-            str(out), InWords("another process that is writing it"), "one writer at a time: wait until it has finished"
-        ) from None
-    try:
-        with (
-            naming(out),
-            closing(CorpusRun(out, make_plan(tok, sources, options, out), sources, formats, encoder)) as run,
-        ):
+    with _locked(out), naming(out):
+        plan = make_plan(tok, sources, options, out)
+        with closing(CorpusRun(out, plan, sources, formats, encoder)) as run:
             resumed = run.begin()
             if not run.complete:
                 if check_space:
                     run.check_space()
                 run.go(engine_of(engine, threads), report, start)
             return run.summary(time.perf_counter() - start, resumed, left_out)
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Makes a directory, and keeps other processes from writing to it. CorpusError while one does."""
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError:
+        raise missing("compiling a corpus", "filelock", "cli,corpus") from None
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / LOCK
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        found = InWords("something other than a file")
+        raise CorpusError(str(path), found, "a file that jittok made: remove what is there")
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        found = InWords("another process that is writing it")
+        raise CorpusError(str(out), found, "one writer at a time: wait until it has finished") from None
+    try:
+        yield
     finally:
         lock.release()
 
 
+def inputs_of(inputs: Sequence[str | os.PathLike[str]], options: Options, out: Path) -> tuple[list[Source], list[str]]:
+    """The inputs of a corpus, and what was left out. CorpusError for any that are not what the options expect, and for
+    an output that cannot be one: checked before anything is written."""
+    check_out(out)
+    sources, left_out = find_sources(inputs, options, without=out)
+    check_looks(sources, options)
+    check_options(sources, options)
+    return sources, left_out
+
+
 def check_out(out: Path) -> None:
-    """CorpusError for an output that is not a directory, or that holds files of no run: checked before anything is
-    written."""
+    """CorpusError for an output that is not a directory, or that holds files of no run."""
     if out.exists() and not out.is_dir():
         raise CorpusError(str(out), InWords("a file"), "a folder, or a path that does not exist yet")
     if out.is_dir() and not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):

@@ -29,7 +29,7 @@ class Options:
     """How inputs are read, encoded and laid out. Two runs with equal options and inputs write equal bytes."""
 
     formats: tuple[str, ...] = ("arrow",)
-    kind: str | None = None  # of KINDS: what inputs are, whatever their names say
+    kind: str | None = None  # of KINDS: of inputs, whatever their extensions
     field: str = "text"
     column: str = "text"
     lines: bool = False
@@ -60,12 +60,13 @@ class Options:
             raise CorpusError("--separator", "", "a text of one character or more")
         if not FIRST_CUTS <= self.cuts <= CUTS:
             raise CorpusError("cuts", self.cuts, f"{FIRST_CUTS} to {CUTS}: a later version of jittok cut these inputs")
-        if self.range_bytes < 1:
-            raise CorpusError("--range-bytes", self.range_bytes, "1 or more")
-        if self.max_document_bytes < 1:
-            raise CorpusError("--max-document-bytes", self.max_document_bytes, "1 or more")
-        if self.shard_bytes < 0:
-            raise CorpusError("--shard-bytes", self.shard_bytes, "0 (one shard) or more")
+        for name, size, least, expected in (
+            ("--range-bytes", self.range_bytes, 1, "1 or more"),
+            ("--max-document-bytes", self.max_document_bytes, 1, "1 or more"),
+            ("--shard-bytes", self.shard_bytes, 0, "0 (one shard) or more"),
+        ):
+            if size < least:
+                raise CorpusError(name, size, expected)
         if self.eos is not None and (isinstance(self.eos, bool) or not isinstance(self.eos, int | str)):
             raise TypeError(f"eos: found {type(self.eos).__name__}, expected the id or the text of a token")
         if not self.formats:
@@ -80,15 +81,8 @@ class Options:
 
 def from_identity(data: Mapping[str, Any]) -> Options:
     """The Options that `identity` wrote."""
-    known = {field.name for field in fields(Options)}
-    known_cuts = {"cuts": FIRST_CUTS}
-    return Options(
-        **{
-            **known_cuts,
-            **{key: value for key, value in data.items() if key in known},
-            "formats": tuple(data["formats"]),
-        }
-    )
+    known = {key: data[key] for key in {field.name for field in fields(Options)} & data.keys()}
+    return Options(**{"cuts": FIRST_CUTS, **known, "formats": tuple(data["formats"])})
 
 
 def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:

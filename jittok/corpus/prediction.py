@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import shutil
 import tempfile
 import time
@@ -18,12 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.compiler import compile_corpus
+from jittok.corpus.compiler import compile_corpus, formats_of, inputs_of
 from jittok.corpus.formats.base import Format
 from jittok.corpus.inputs.decompression import open_unpacked
 from jittok.corpus.inputs.kinds import TABLES
@@ -35,6 +36,7 @@ from jittok.corpus.ranges.documents import Bad, RangeTexts
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.encoder import Row as EncodedRows
 from jittok.corpus.ranges.units import Key, RawRange, Unit, bytes_of, read_unit, units
+from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation
@@ -60,7 +62,7 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True)
 class Prediction:
-    """Expected numbers; `error` is half of a 95 % interval as a share of each, None where one probe cannot tell."""
+    """Expected numbers; `error` is half of a 95 % interval as a share of each, None with a single probe."""
 
     documents: float
     tokens: float
@@ -177,7 +179,7 @@ def _inside(encoder: RangeEncoder, part: bytes, escaped: bool) -> tuple[int, int
     text = part.decode("utf-8", "ignore")
     if escaped:
         first, last = text.find(" "), text.rfind(" ")  # no escape sequence has a space
-        with contextlib.suppress(ValueError):  # where other fields stand too, the text as it is is near enough
+        with contextlib.suppress(ValueError):  # with other fields, the raw text is near enough
             text = str(json.loads(f'"{text[first + 1 : last]}"', strict=False))
     data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
     ends = np.array([0, data.size], np.int64)
@@ -244,8 +246,6 @@ def _probe_rows(encoder: RangeEncoder, i: int, shares: list[float]) -> Iterator[
 
 
 def _small(encoder: RangeEncoder) -> Any:
-    from dataclasses import replace
-
     return replace(encoder.options, range_bytes=PROBE_BYTES)
 
 
@@ -360,6 +360,35 @@ class Sampler(RangeEncoder):
         for i, j in zip(starts.tolist(), stops.tolist(), strict=True):
             self.kept.append(data[i:j].tobytes().decode("utf-8", "replace"))
         return super().rows(texts, stop)
+
+
+class DryRun(NamedTuple):
+    """What a run would write and how long it would take, by that many threads; its inputs, and what they leave out."""
+
+    prediction: Prediction
+    threads: int
+    inputs: int
+    left_out: list[str]
+
+
+def dry_run(
+    inputs: Sequence[str | os.PathLike[str]],
+    tok: Tokenizer,
+    out: str | os.PathLike[str],
+    options: Options,
+    threads: int | None = None,
+) -> DryRun:
+    """Predict a run of `compile_corpus` with these arguments; nothing is written to `out`. CorpusError as from it."""
+    sources, left_out = inputs_of(inputs, options, Path(out))
+    slow = tok.runs != KERNELS  # plain Python, a thread at a time
+    sampler, count = Sampler(tok, sources, options), 1 if slow else thread_count(threads)
+    found = predict(sampler, formats_of(tok, sources, options), count)
+    sampler.refuse_nothing()
+    if slow:  # megabytes through the whole compiler would take minutes, and encoding is nearly all there is to do
+        found = replace(found, error={**found.error, "seconds": found.error["text_bytes"]})
+    else:
+        found = with_time(found, sampler.kept, tok, options, count)
+    return DryRun(found, count, len(sources), left_out)
 
 
 def with_time(found: Prediction, texts: Sequence[str], tok: Tokenizer, options: Options, threads: int) -> Prediction:

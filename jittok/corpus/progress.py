@@ -84,7 +84,7 @@ class ProgressLine:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._shown = self._stream is not None and self._stream.isatty()  # None: closed by whoever called
+        self._shown = self._stream is not None and self._stream.isatty()  # None: closed by the caller
         self._last, self._width = time.monotonic() + SECONDS_BEFORE_FIRST - EVERY, 0
 
     def __call__(self, progress: Progress) -> None:

@@ -53,7 +53,7 @@ class Report:
     witnessed_bytes: int = 0
     witnessed_shards: int = 0  # and the shards that they are from
     of_shards: int = 0
-    runs: str = ""  # what tokenized again, as `Tokenizer.runs` says it; nothing with `hashes_only`
+    runs: str = ""  # what tokenized again, a value of `Tokenizer.runs`; empty with `hashes_only`
     differences: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -153,7 +153,7 @@ def _one_a_shard(positions: list[_Place]) -> dict[int, _Place]:
 def _ask_reference(encoder: ReferenceRangeEncoder, encoded: WithTexts, position: _Place, found: Report) -> None:
     """Compare what kernels make of some documents with what the plain reference does."""
     offsets, before = np.concatenate([[0], np.cumsum(encoded.lengths)]), found.witnessed
-    for row, text, ids in encoder.says(encoded.some):
+    for row, text, ids in encoder.by_reference(encoded.some):
         found.witnessed, found.witnessed_bytes = found.witnessed + 1, found.witnessed_bytes + len(text)
         now, right = encoded.ids[offsets[row] : offsets[row + 1]], np.array(ids, np.int64)
         if not np.array_equal(now, right):
@@ -328,7 +328,7 @@ class ReferenceRangeEncoder(RangeEncoder):
         encoded = super().__call__(replace(raw), stop)  # which releases what it has read
         if raw.key not in self.keys:
             return encoded
-        # read again: few ranges are asked for, and all others need not keep their texts
+        # read again: few ranges are checked, and the others need not keep their texts
         kind = self.sources[raw.key.source].kind
         texts, _, _ = self.encode(read_texts(raw, kind, self.options, stop=stop), stop)
         docs = texts.docs
@@ -336,7 +336,7 @@ class ReferenceRangeEncoder(RangeEncoder):
         some = [(row, docs.between(int(docs.starts[row]), int(docs.stops[row]))) for row in rows]
         return WithTexts(**vars(encoded), some=some)
 
-    def says(self, some: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, list[int]]]:
+    def by_reference(self, some: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, list[int]]]:
         """(row, text, ids that the reference gives it) of each document that the witness can judge. It cannot judge
         documents that only `--on-error replace` lets pass, nor those of a vocabulary that it does not know."""
         from jittok.reference.pipeline import runner

@@ -1,18 +1,17 @@
 """Rows of ids to text by a file's decoder whose steps see tokens one at a time: pieces that a kernel joins.
 
 The text of a token may depend on whether it is the first or the last of a row. So there is a table of pieces for the
-tokens in between, and the two at the ends are computed on demand. Byte tokens form characters together. While all of
-these are valid UTF-8, byte tokens are pieces, too; otherwise each run of bytes is decoded separately. Ids may come in
-parts, and so does the text.
+tokens in between, and the two at the ends are computed on demand. Byte tokens form characters together: while these are
+valid UTF-8, byte tokens are pieces, too. What is not is decoded by the steps themselves (`jittok.reference`). Ids may
+come in parts, and so does the text.
 """
 
 from __future__ import annotations
 
-import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,7 @@ from jittok.common.pipeline.models import Pieces as SentencePieces
 from jittok.common.pipeline.pipeline import Pipeline
 from jittok.common.pipeline.steps import JoinPieces
 from jittok.common.unicode.characters import SPACE_MARK
-from jittok.decode.decoder_shape import BAD, BY_POSITION, DecoderShape, decoder_shape, may_begin_a_byte
-from jittok.decode.decoder_steps import TextPart, finished, stream_step, through
+from jittok.decode.file_stream import TextPart, finished, stream_step, through
 from jittok.decode.pieces import LENGTH, pieces_of
 from jittok.decode.rows import DecodeFrame, Decoder
 from jittok.kernels.fragments import TEXT
@@ -36,10 +34,66 @@ from jittok.reference.pipeline.decode import BYTES, PiecesText, decoder, is_byte
 
 PLAIN, EMPTY, OF_BYTES, UNSEEN = 0, 1, 2, 3
 """Kinds of tokens: one that prints nothing, but is between bytes; a byte; one that the decoder never sees."""
-ESCAPED = re.compile("[\udc80-\udcff]")
-"""A byte that is part of no character."""
+FEW_IDS = 32
+"""Ids that the steps decode, where pieces do not."""
 Texts = list[str]
 Ids = NDArray[np.int32]
+PER_TEXT_STEPS = (steps.ReplaceEach, steps.Unmark, steps.StripEach, steps.JoinWords, steps.Unsuffix, steps.Trim)
+"""Steps that change texts one by one."""
+BY_POSITION = (steps.Unmark, steps.JoinWords, steps.Unsuffix)
+"""Those of them whose result depends on a text's position."""
+BAD = "\ufffd"
+"""The replacement for a byte that is part of no character."""
+
+
+class DecoderShape(NamedTuple):
+    """The steps of a decoder, grouped by their input."""
+
+    each: tuple[steps.Decoder, ...]
+    spaced: bool  # whether there is a space between texts
+    bytes_: bool  # whether bytes are joined and read as UTF-8
+    fallback: bool  # whether runs of <0xXX> become characters
+    later: steps.Unmark | None  # for each text after that, decoded runs included
+    after: tuple[steps.Decoder, ...]  # for the joined text
+
+
+def decoder_shape(decode: tuple[steps.Decoder, ...]) -> DecoderShape | None:
+    """The shape of a decoder; None for one with a step that sees several tokens at once."""
+    at = next((k for k, step in enumerate(decode) if not isinstance(step, PER_TEXT_STEPS)), len(decode))
+    each, rest = decode[:at], decode[at:]
+    if len(rest) == 1 and isinstance(rest[0], steps.Spaced):
+        return DecoderShape(each, True, False, False, None, ())
+    bytes_ = isinstance(rest[0], steps.JoinBytes) if rest else False
+    fallback = isinstance(rest[0], steps.JoinFallback) if rest else False
+    rest = rest[bytes_ + fallback :]
+    later = rest[0] if fallback and rest and isinstance(rest[0], steps.Unmark) else None
+    rest = rest[later is not None :]
+    fused = isinstance(rest[0], steps.Fuse) if rest else False
+    if rest and not (fused or bytes_):
+        return None
+    if fallback and any(isinstance(step, BY_POSITION) and not isinstance(step, steps.Unmark) for step in each):
+        return None  # whether a text is a byte would depend on its position
+    if later is not None and later.mark == BAD:
+        return None
+    after = rest[fused:]
+    way = DecoderShape(each, False, bytes_, fallback, later, after)
+    return way if all(isinstance(step, PER_TEXT_STEPS) for step in after) else None
+
+
+def may_begin_a_byte(way: DecoderShape, run: Runner) -> bool:
+    """Whether some text is a byte only at the start, where its marks are removed: `<0x4▁1>`."""
+    marks = [step.mark for step in way.each if isinstance(step, steps.Unmark)]
+    if not (way.fallback and marks):
+        return False
+    marked = [text for text in run.texts.values() if any(mark in text for mark in marks)]
+    made = [decoder(step) for step in way.each]
+    for text in marked:
+        texts, kept = [text], ["", text]
+        for step in made:
+            texts, kept = step(texts), step(kept)
+        if is_byte(texts[0]) != is_byte(kept[1]):
+            return True
+    return False
 
 
 class PieceDecoder:
@@ -49,7 +103,7 @@ class PieceDecoder:
         self._pipeline, self._run, self._way = pipeline, run, way
         self._sentencepiece = isinstance(pipeline.model, SentencePieces)
         self._steps = [decoder(step) for step in way.each] if way else []
-        self._behind = [decoder(step) for step in way.after] if way else []
+        self._after = [decoder(step) for step in way.after] if way else []
         self._later = way.later if way else None
         self._mark = b"" if self._later is None else self._later.mark.encode()
         self._by_position = way is not None and (
@@ -63,7 +117,7 @@ class PieceDecoder:
         if way is not None:
             known[[*run.texts]] = True
         self._shown = {False: known, True: known & ~self._hidden}
-        pieces, self._bytes, kinds = self._pieces()
+        pieces, kinds = self._pieces()
         self._kinds = None if kinds is None else {
             skip: kinds if self._sentencepiece else np.where(shown, kinds, UNSEEN).astype(np.uint8)
             for skip, shown in self._shown.items()
@@ -78,63 +132,31 @@ class PieceDecoder:
 
     def one(self, ids: Ids, skip_special: bool) -> bytes:
         """The text of a row of ids of the vocabulary."""
-        way = self._way
-        if self._kinds is not None and self._splits(self._kinds[skip_special][ids]):
-            return b"".join(self.parts((ids,), skip_special))
         if self._sentencepiece:
-            raw = self._of_sentencepiece(ids, skip_special)
-        elif self._by_position:
-            raw = self._at_once(ids, skip_special)
-        else:
-            raw = self._between(ids, skip_special)
-        if self._kinds is not None or (way is not None and way.bytes_):
+            items = self._from_the_beginning((ids,), skip_special)
+            return b"".join(
+                item if isinstance(item, bytes) else self._chunk(item, False, False, True) for item in items
+            )
+        raw = self._chunk(ids, skip_special, True, True)
+        if self._way is not None and self._way.bytes_:
             try:
                 raw.decode()
             except UnicodeDecodeError:
-                if way is None or not way.bytes_:
-                    return b"".join(self.parts((ids,), skip_special))
                 raw = raw.decode("utf-8", "replace").encode()
-        if self._mark and self._mark in raw:
-            return b"".join(self.parts((ids,), skip_special))
-        if self._behind:
+        if self._after:
             texts = [raw.decode()]
-            for step in self._behind:
+            for step in self._after:
                 texts = step(texts)
             raw = "".join(texts).encode()
         return raw
 
-    def _at_once(self, ids: Ids, skip_special: bool) -> bytes:
-        """A row by one call of the kernel for the middle, and the pieces at its ends."""
-        shown, first, last = self._shown[skip_special], 0, ids.size
-        while first < last and not shown[ids[first]]:
-            first += 1
-        while first < last and not shown[ids[last - 1]]:
-            last -= 1
-        if last - first < 2:
-            return self._at_an_end(int(ids[first]), True, True) if first < last else b""
-        middle = self._between(ids[first + 1 : last - 1], skip_special)
-        return self._at_an_end(int(ids[first]), True, False) + middle + self._at_an_end(int(ids[last - 1]), False, True)
-
-    def _of_sentencepiece(self, ids: Ids, skip_special: bool) -> bytes:
-        """A row by the rules of sentencepiece, if its runs of bytes are valid UTF-8."""
-        parts = self._from_the_beginning(iter((ids,)), skip_special)
-        return b"".join(part if isinstance(part, bytes) else self._between(part, False) for part in parts)
-
     def parts(self, slices: Iterable[Ids], skip_special: bool) -> Iterator[bytes]:
         """Yields the text of a row in parts, from slices of its ids. If the decoder joins bytes, these are not decoded
         as UTF-8 yet: see `reads`."""
-        skip, items = skip_special, iter(slices)  # ids, or the text of a token at an end
         if self._sentencepiece:
-            made, skip = self._from_the_beginning(items, skip), False
-        elif self._by_position:
-            made = self._with_ends(items, skip)
-        else:
-            made = items
-        if self._kinds is not None:
-            parts = self._by_runs(made, skip)
-        else:
-            parts = (item if isinstance(item, bytes) else self._between(item, skip) for item in made)
-        return self._of_one_text(parts) if self._way is not None and self._way.after else parts
+            return self._chunks(self._from_the_beginning(slices, skip_special), False, False)
+        parts = self._chunks(slices, skip_special, True)
+        return self._of_one_text(parts) if self._after else parts
 
     def rows(
         self, ids: Ids, offsets: NDArray[np.int64], skip_special: bool
@@ -143,7 +165,7 @@ class PieceDecoder:
         way = self._way
         if self._sentencepiece or self._by_position or (way and way.after):
             return None
-        if self._kinds is not None and self._splits(self._kinds[skip_special][ids]):
+        if self._kinds is not None and _splits(self._kinds[skip_special][ids]):
             return None
         text, ends = self._joined.rows(frozen(ids, np.int32), offsets, self._frame(skip_special))
         if way and (way.bytes_ or way.fallback):
@@ -163,34 +185,68 @@ class PieceDecoder:
     def _between(self, ids: Ids, skip_special: bool) -> bytes:
         return self._joined.one(frozen(ids, np.int32), self._frame(skip_special))
 
-    # ---- the tokens at the ends
+    # ---- chunks of a row
 
-    def _with_ends(self, slices: Iterator[Ids], skip_special: bool) -> Iterator[Ids | bytes]:
-        shown, held, begun = self._shown[skip_special], -1, False  # held: the last token so far
-        for ids in slices:
-            first = _first_shown(shown, ids)
-            if first == ids.size:
+    def _chunks(self, items: Iterable[Ids | bytes], skip_special: bool, first: bool) -> Iterator[bytes]:
+        """Yields the texts of the chunks that ids are cut into, before tokens that are no bytes: so no chunk changes
+        another. What is text already stays. `first`: the first chunk begins the row."""
+        shown, held = self._shown[skip_special], np.zeros(0, np.int32)
+        for item in items:
+            if isinstance(item, bytes):
+                yield item
                 continue
-            last = ids.size - 1 - _first_shown(shown, ids[::-1])
-            if held < 0 and first == last:
-                held = int(ids[last])
-                continue
-            middle = ids[first:last]
-            if held >= 0:
-                middle = np.append(np.int32(held), middle)
-            if not begun:
-                yield self._end(int(middle[0]), True, False)
-                middle, begun = middle[1:], True
-            yield middle
-            held = int(ids[last])
-        if held >= 0:
-            yield self._end(held, not begun, True)
+            ids = np.concatenate([held, item])
+            cut = self._last_plain(ids, skip_special)
+            if cut:
+                yield self._chunk(ids[:cut], skip_special, first, False)
+                first = first and not shown[ids[:cut]].any()
+            held = ids[cut:]
+        yield self._chunk(held, skip_special, first, True)
 
-    def _end(self, token: int, first: bool, last: bool) -> Ids | bytes:
-        """The text of a token at an end; the id itself for a byte, which is decoded with the bytes next to it."""
-        if self._kinds is not None and self._kinds[False][token] == OF_BYTES:
-            return np.array([token], np.int32)
-        return self._at_an_end(token, first, last)
+    def _last_plain(self, ids: Ids, skip_special: bool) -> int:
+        """The index of the last id that the decoder sees and that is no byte, 0 if there is none. Where neither bytes
+        nor ends matter, the number of ids."""
+        if self._kinds is not None:
+            plain = self._kinds[skip_special][ids] < OF_BYTES
+        elif self._by_position:
+            plain = self._shown[skip_special][ids]
+        else:
+            return ids.size
+        return ids.size - 1 - int(plain[::-1].argmax()) if plain.any() else 0
+
+    def _chunk(self, ids: Ids, skip_special: bool, first: bool, last: bool) -> bytes:
+        """The text of ids. `first`, `last`: they begin, they end the row."""
+        if self._kinds is not None and _splits(self._kinds[skip_special][ids]):
+            return self._by_steps(ids, skip_special, first, last)
+        if self._by_position and (first or last):
+            raw = self._with_ends(ids, skip_special, first, last)
+        else:
+            raw = self._between(ids, skip_special)
+        if self._kinds is not None:
+            try:
+                raw.decode()
+            except UnicodeDecodeError:
+                return self._by_steps(ids, skip_special, first, last)
+            if self._mark and self._mark in raw:
+                return self._by_steps(ids, skip_special, first, last)
+        return raw
+
+    def _with_ends(self, ids: Ids, skip_special: bool, first: bool, last: bool) -> bytes:
+        """The text of ids by one call of the kernel for the middle, and the pieces at the ends of the row."""
+        shown, start, stop, before, after = self._shown[skip_special], 0, ids.size, b"", b""
+        while start < stop and not shown[ids[start]]:
+            start += 1
+        while start < stop and not shown[ids[stop - 1]]:
+            stop -= 1
+        if start == stop:
+            return b""
+        if first:
+            before = self._at_an_end(int(ids[start]), True, last and stop - start < 2)
+            start += 1
+        if last and start < stop:
+            stop -= 1
+            after = self._at_an_end(int(ids[stop]), False, True)
+        return before + self._between(ids[start:stop], skip_special) + after if start < stop else before + after
 
     def _made_at_an_end(self, token: int, first: bool, last: bool) -> bytes:
         texts = [*([] if first else [""]), self._run.texts[token], *([] if last else [""])]
@@ -199,7 +255,26 @@ class PieceDecoder:
             text = " " + text
         return self._piece(text, not first)
 
-    def _from_the_beginning(self, slices: Iterator[Ids], skip_special: bool) -> Iterator[Ids | bytes]:
+    def _by_steps(self, ids: Ids, skip_special: bool, first: bool, last: bool) -> bytes:
+        """The text of ids by the steps themselves: with bytes that are invalid UTF-8, or whose runs tokens without text
+        separate. Many ids are cut into halves, so that few are decoded in this way."""
+        cut = self._last_plain(ids[: ids.size // 2], skip_special) if ids.size > FEW_IDS else 0
+        if cut:
+            begun = not first or bool(self._shown[skip_special][ids[:cut]].any())
+            return self._chunk(ids[:cut], skip_special, first, False) + self._chunk(
+                ids[cut:], skip_special, not begun, last
+            )
+        if self._way is None:
+            pieces = PiecesText(self._pipeline, written=True)
+            return ("".join(map(pieces.push, ids.tolist())) + pieces.finish()).encode()
+        known = ids[self._shown[skip_special][ids]].tolist()
+        # an empty text is where the row continues
+        texts = self._each([*([] if first else [""]), *(self._run.texts[k] for k in known), *([] if last else [""])])
+        for step in (steps.JoinFallback(), self._later):
+            texts = texts if step is None else decoder(step)(texts)
+        return "".join(texts).encode()
+
+    def _from_the_beginning(self, slices: Iterable[Ids], skip_special: bool) -> Iterator[Ids | bytes]:
         """sentencepiece trims the start of a text: ids one by one until something is written, then slices as they
         are."""
         text, begun = PiecesText(self._pipeline), False
@@ -217,76 +292,6 @@ class PieceDecoder:
                     yield made.encode()
             if at < ids.size:
                 yield ids[at:]
-
-    # ---- runs of bytes
-
-    def _by_runs(self, items: Iterator[Ids | bytes], skip_special: bool) -> Iterator[bytes]:
-        """Yields the texts of ids. Bytes at the end of a slice are held until the next one."""
-        run, first = bytearray(), True  # bytes of a run that has not ended; whether it is at the start of the text
-        assert self._kinds is not None
-        for item in items:
-            its = None if isinstance(item, bytes) else self._kinds[skip_special][item]
-            others = None if its is None else its < OF_BYTES
-            if others is not None and not others.any():
-                run += self._bytes[item[its == OF_BYTES]].tobytes()
-                continue
-            start = 0 if others is None else int(others.argmax())
-            if its is not None:
-                run += self._bytes[item[:start][its[:start] == OF_BYTES]].tobytes()
-            if run:
-                yield self._characters(bytes(run), first)
-                run.clear()
-            first = False
-            if isinstance(item, bytes):
-                yield item
-                continue
-            assert its is not None
-            assert others is not None
-            stop = others.size - int(others[::-1].argmax())
-            yield from self._middle(item[start:stop], its[start:stop], skip_special)
-            run += self._bytes[item[stop:][its[stop:] == OF_BYTES]].tobytes()
-        if run:
-            yield self._characters(bytes(run), first)
-
-    def _middle(self, ids: Ids, its: NDArray[np.uint8], skip_special: bool) -> Iterator[bytes]:
-        """The text of ids that neither begin nor end with a byte: at once, if that equals the text run by run."""
-        raw = self._between(ids, skip_special)
-        if its.max() < OF_BYTES:
-            yield raw
-            return
-        if not self._splits(its) and not (self._mark and self._mark in raw):
-            try:
-                raw.decode()
-            except UnicodeDecodeError:
-                pass
-            else:
-                yield raw
-                return
-        seen, of_bytes = np.flatnonzero(its != UNSEEN), its == OF_BYTES
-        edges = seen[1:][of_bytes[seen[1:]] != of_bytes[seen[:-1]]]
-        for k, (start, stop) in enumerate(pairwise([0, *edges.tolist(), ids.size])):
-            part = ids[start:stop]
-            if k % 2:
-                yield self._characters(self._bytes[part[of_bytes[start:stop]]].tobytes(), False)
-            else:
-                yield self._between(part, skip_special)
-
-    @staticmethod
-    def _splits(its: NDArray[np.uint8]) -> bool:
-        """Whether a token that prints nothing may be between the bytes of one character."""
-        if (its == UNSEEN).any():
-            its = its[its != UNSEEN]
-        return bool(((its[:-1] == OF_BYTES) & (its[1:] == EMPTY)).any())
-
-    def _characters(self, run: bytes, first: bool) -> bytes:
-        """The text of a run of bytes."""
-        if self._sentencepiece:  # bytes that are part of no character are replaced one by one
-            return ESCAPED.sub(BAD, run.decode("utf-8", "surrogateescape")).encode()
-        try:
-            text = run.decode()
-        except UnicodeDecodeError:
-            return BAD.encode() * len(run)
-        return run if self._later is None else unmarked(text, self._later, 0 if first else 1).encode()
 
     # ---- the joined text
 
@@ -317,28 +322,29 @@ class PieceDecoder:
             return bytes([int(text[3:5], 16)])
         return (text if self._later is None else unmarked(text, self._later, number)).encode()
 
-    def _pieces(self) -> tuple[list[bytes], NDArray[np.uint8], NDArray[np.uint8] | None]:
-        """(the pieces of tokens between others, the values of byte tokens, the kinds of tokens); the latter two only
-        where bytes are joined."""
+    def _pieces(self) -> tuple[list[bytes], NDArray[np.uint8] | None]:
+        """The pieces of tokens between others; and the kinds of tokens, where bytes are joined."""
         count = len(self._pipeline)
-        pieces, kinds, its = [b""] * count, np.zeros(count, np.uint8), np.zeros(count, np.uint8)
+        pieces, kinds = [b""] * count, np.zeros(count, np.uint8)
         if self._sentencepiece:
             _fill_sentencepieces(self._pipeline, pieces, kinds)
         elif self._way is None:
             for token, raw in self._run.raw_texts.items():
                 pieces[token] = raw
-            return pieces, its, None
         else:
             texts = self._run.texts
             made = self._each(["", *texts.values(), ""])[1:-1]
             for token, text in zip(texts, made, strict=True):
                 pieces[token] = self._piece(" " + text if self._way.spaced else text)
                 kinds[token] = OF_BYTES if is_byte(text) else PLAIN if pieces[token] else EMPTY
-            if not self._way.fallback:
-                return pieces, its, None
-        of_bytes = np.flatnonzero(kinds == OF_BYTES)
-        its[of_bytes] = [pieces[token][0] for token in of_bytes.tolist()]
-        return pieces, its, kinds
+        return pieces, kinds if self._sentencepiece or (self._way is not None and self._way.fallback) else None
+
+
+def _splits(kinds: NDArray[np.uint8]) -> bool:
+    """Whether a token that prints nothing may be between the bytes of one character."""
+    if (kinds == UNSEEN).any():
+        kinds = kinds[kinds != UNSEEN]
+    return bool(((kinds[:-1] == OF_BYTES) & (kinds[1:] == EMPTY)).any())
 
 
 def _fill_sentencepieces(pipeline: Pipeline, pieces: list[bytes], kinds: NDArray[np.uint8]) -> None:
@@ -355,14 +361,6 @@ def _fill_sentencepieces(pipeline: Pipeline, pieces: list[bytes], kinds: NDArray
             pieces[token] = text.replace(SPACE_MARK.encode(), b" ")
         if not pieces[token]:
             kinds[token] = EMPTY
-
-
-def _first_shown(shown: NDArray[np.bool_], ids: Ids) -> int:
-    """The index of the first id that the decoder sees, or the number of ids."""
-    if ids.size and shown[ids[0]]:
-        return 0  # the usual case
-    its = shown[ids]
-    return int(its.argmax()) if its.any() else ids.size
 
 
 def _fits(pipeline: Pipeline) -> bool:

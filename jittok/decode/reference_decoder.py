@@ -14,13 +14,11 @@ from jittok.common.pipeline.pipeline import FIRST_TEXT, SPECIAL, Pipeline
 from jittok.common.pipeline.steps import (
     Ctc,
     Decoder,
-    JoinBytes,
     JoinRaw,
     JoinRawBetweenSpecial,
     JoinWords,
     Pattern,
     ReplaceEach,
-    Spaced,
 )
 from jittok.common.rows import TokenArray
 from jittok.common.rows.checks import is_held, own
@@ -86,9 +84,8 @@ class ReferenceDecoder:
         """The options of one call."""
         return ReferenceDecodeFrame(bool(remove_special), not unparse_special)
 
-    def one(self, ids: NDArray[np.int32], frame: ReferenceDecodeFrame) -> bytes | bytearray:
-        """The text of one row. Where tokens are bytes, it is decoded in parts: Python's lists of ids and texts take
-        tens of bytes for each id."""
+    def one(self, ids: NDArray[np.int32], frame: ReferenceDecodeFrame) -> bytes:
+        """The text of one row."""
         joined = self._with_pieces(ids.size)
         return self._one(ids if joined is None else self._checked(ids), frame, joined)
 
@@ -101,12 +98,20 @@ class ReferenceDecoder:
         slices = (self._checked(ids[at : at + at_once]) for at in range(0, ids.size, at_once))
         if joined is not None:
             return joined.parts(slices, frame.special), joined.reads or errors
-        if any(isinstance(step, JoinRaw) for step in self.vocab.decode):
-            run = runner(self.vocab)
-            return (run.decode(some.tolist(), frame.special) for some in slices), errors
-        return self._streamed(slices, frame), "replace"
+        return self._by_steps(slices, frame), errors if self._raw else "replace"
 
-    def _streamed(self, slices: Iterable[NDArray[np.int32]], frame: ReferenceDecodeFrame) -> Iterator[bytes]:
+    @property
+    def _raw(self) -> bool:
+        """Whether tokens are bytes, which the caller decodes."""
+        return any(isinstance(step, JoinRaw) for step in self.vocab.decode)
+
+    def _by_steps(self, slices: Iterable[NDArray[np.int32]], frame: ReferenceDecodeFrame) -> Iterator[bytes]:
+        """The text of one row in parts, by the steps of the decoder: Python's lists of ids and texts take tens of bytes
+        for each id."""
+        if self._raw:
+            run = runner(self.vocab)
+            yield from (run.decode(some.tolist(), frame.special) for some in slices)
+            return
         stream = self.stream("replace", False, not frame.special)
         for some in slices:
             for at in range(0, some.size, IDS_PER_STEP):
@@ -122,26 +127,14 @@ class ReferenceDecoder:
         ids = ids[len(before) :] if before and ids[: len(before)].tolist() == before else ids
         return ids[: -len(after)] if after and ids[-len(after) :].tolist() == after else ids
 
-    def _one(
-        self, ids: NDArray[np.int32], frame: ReferenceDecodeFrame, joined: PieceDecoder | None
-    ) -> bytes | bytearray:
+    def _one(self, ids: NDArray[np.int32], frame: ReferenceDecodeFrame, joined: PieceDecoder | None) -> bytes:
         ids = self._inside(ids, frame)
         if joined is not None:
             return joined.one(ids, frame.special)
-        run = runner(self.vocab)
-        step = self.vocab.decode[0] if len(self.vocab.decode) == 1 else None
-        if ids.size <= IDS_PER_STEP or not isinstance(step, JoinBytes | JoinRaw | Spaced):
-            return run.decode(self._checked(ids).tolist(), skip_special=frame.special)
-        hidden = run.special if frame.special else frozenset[int]()
-        between, out, begun = b" " if isinstance(step, Spaced) else b"", bytearray(), False
-        for at in range(0, ids.size, IDS_PER_STEP):
-            some = self._checked(ids[at : at + IDS_PER_STEP])
-            part = [token for token in some.tolist() if token not in hidden]
-            if between and not any(token in run.texts for token in part):
-                continue  # it prints nothing, so no space is added
-            out += (between if begun else b"") + run.decode_bytes(part)
-            begun = True
-        return out.decode("utf-8", "replace").encode() if isinstance(step, JoinBytes) else out
+        if ids.size <= IDS_PER_STEP:
+            return runner(self.vocab).decode(self._checked(ids).tolist(), skip_special=frame.special)
+        slices = (self._checked(ids[at : at + IDS_PER_STEP]) for at in range(0, ids.size, IDS_PER_STEP))
+        return b"".join(self._by_steps(slices, frame))
 
     def rows(
         self, ids: NDArray[np.int32], offsets: NDArray[np.int64], frame: ReferenceDecodeFrame
@@ -157,9 +150,7 @@ class ReferenceDecoder:
         ]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts], dtype=np.int64)
 
-    def _row(
-        self, row: int, ids: NDArray[np.int32], frame: ReferenceDecodeFrame, joined: PieceDecoder | None
-    ) -> bytes | bytearray:
+    def _row(self, row: int, ids: NDArray[np.int32], frame: ReferenceDecodeFrame, joined: PieceDecoder | None) -> bytes:
         try:
             return self._one(ids, frame, joined)
         except EncodingFailed as error:

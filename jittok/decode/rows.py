@@ -175,10 +175,10 @@ class Decoder:
                 )
             text = self._mended(code, int(report[0]), ids)
 
-    def _mended(self, code: int, told: int, ids: I32) -> NDArray[np.uint8]:
+    def _mended(self, code: int, reported: int, ids: I32) -> NDArray[np.uint8]:
         if code != OUT_OF_CAPACITY:
-            raise InvalidToken(int(ids[told]), len(self.vocab))
-        return np.empty(told, np.uint8)
+            raise InvalidToken(int(ids[reported]), len(self.vocab))
+        return np.empty(reported, np.uint8)
 
 
 @helper

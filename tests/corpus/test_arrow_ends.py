@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jittok.corpus.inputs.finding import find_sources
-from jittok.corpus.inputs.hostile_tables import check_buffers
+from jittok.corpus.inputs.hostile_tables import ArrowMessages, check_table
 from jittok.corpus.options import Options
 from jittok.corpus.ranges.documents import read_documents
 from jittok.errors import CorpusError
@@ -36,7 +36,7 @@ def test_a_whole_stream_is_read(tmp_path: Path) -> None:
     assert read(tmp_path / "a.arrow", data) == 20
     assert read(tmp_path / "a.arrow", data + bytes(56)) == 20
     assert read(tmp_path / "a.arrow", stream(0)[0]) == 0
-    check_buffers(io.BytesIO(data[:-8] + bytes(4)), 1, "as old versions end it", stream=True)
+    check_table(io.BytesIO(data[:-8] + bytes(4)), "as old versions end it", ArrowMessages(stream=True))
 
 
 @pytest.mark.parametrize("batch", range(4))

@@ -11,7 +11,7 @@ import pytest
 
 from jittok.corpus.inputs import hostile_tables
 from jittok.corpus.inputs.finding import find_sources
-from jittok.corpus.inputs.hostile_tables import check_buffers
+from jittok.corpus.inputs.hostile_tables import ArrowMessages, ParquetFooter, check_table
 from jittok.corpus.options import Options
 from jittok.corpus.ranges.documents import read_documents
 from jittok.errors import CorpusError
@@ -110,13 +110,13 @@ def test_a_footer_that_lies_about_places_is_an_error_or_read(monkeypatch: pytest
     monkeypatch.setattr(hostile_tables, "_ends_here", lambda _, end: asked.append(end))
     data = b"PAR1" * 400 + PARQUETS["plain"]
     facts = pq.read_metadata(io.BytesIO(data))
-    hostile_tables.check_parquet(io.BytesIO(data), facts, "a.parquet", range(facts.num_columns))
+    check_table(io.BytesIO(data), "a.parquet", ParquetFooter(facts, range(facts.num_columns)))
     assert len(asked) == hostile_tables.ASKED  # however many places look like an end
     footer = ARROWS["plain"]
     for at in range(1, 300):
         wrong = bytearray(footer)
         wrong[-at] ^= 0xFF
         try:
-            check_buffers(io.BytesIO(bytes(wrong)), 1, "a.arrow", stream=False)
+            check_table(io.BytesIO(bytes(wrong)), "a.arrow", ArrowMessages(stream=False))
         except CorpusError:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import resource
@@ -199,6 +200,7 @@ def test_descriptors_that_run_out_name_a_file_and_are_no_damage(tmp_path, tok, o
         (tmp_path / f"{k}.jsonl").write_bytes(lines(TEXTS))
         table(tmp_path / f"{k}.parquet", TEXTS)
     options = Options(formats=("npy", "megatron", "arrow"), on_error=on_error, range_bytes=100)
+    gc.collect()  # what other tests have left open would be closed meanwhile
     before, open_now = resource.getrlimit(resource.RLIMIT_NOFILE), len(list(Path("/proc/self/fd").iterdir()))
     refused = 0
     for spare in range(14):

@@ -67,7 +67,7 @@ def test_arrow(made):
             table = pa.ipc.open_file(file).read_all()
             assert table.schema.field("input_ids").type == pa.list_(pa.int32())
             assert table.column("input_ids").to_pylist() == documents
-            assert table.schema.metadata[b"jittok.vocab.vocab"]
+            assert table.schema.metadata[b"jittok.vocab.fingerprint"]
 
 
 def test_parquet(made):

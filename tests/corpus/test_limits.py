@@ -15,6 +15,7 @@ import pytest
 
 from jittok.corpus import compile_corpus
 from jittok.corpus.inputs import hostile_tables
+from jittok.corpus.inputs.hostile_tables import ArrowMessages, ParquetColumn, Refused, check_table
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import tables
@@ -209,12 +210,12 @@ def test_a_footer_that_is_believed_spares_reading_heads_only_of_small_columns(tm
     path, size = tmp_path / "bomb.parquet", 3 << 20
     pq.write_table(pa.table({"text": ["a", "x" * size]}), path, compression="zstd", use_dictionary=False)
     column = pq.ParquetFile(path).metadata.row_group(0).column(0)
-    hostile_tables.check_pages(None, column, 2 * size, "here", believe=True)
+    check_table(None, "here", ParquetColumn(column), 2 * size, believe=True)
     with path.open("rb") as raw:
-        hostile_tables.check_pages(raw, column, 2 * size, "here")
+        check_table(raw, "here", ParquetColumn(column), 2 * size)
         for believe in (False, True):
             with pytest.raises(CorpusError, match=r"here: found a page of 3.* bytes, expected up to 2097152"):
-                hostile_tables.check_pages(raw, column, 2 << 20, "here", believe)
+                check_table(raw, "here", ParquetColumn(column), 2 << 20, believe)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -230,13 +231,13 @@ def test_the_heads_of_pages_tell_their_sizes(version, tmp_path):
         for number in range(2):
             column = facts.row_group(group).column(number)
             with path.open("rb") as file:
-                sizes = list(hostile_tables.page_sizes(file, column, "here"))
+                sizes = list(hostile_tables.page_sizes(file, column))
                 heads = column.total_uncompressed_size - sum(sizes)
                 assert 10 * len(sizes) < heads < 9000 * len(sizes)
                 raw = file.read()
             assert number == 0 or len(sizes) > 3
-    with pytest.raises(CorpusError, match="no page header at byte"):
-        list(hostile_tables.page_sizes(io.BytesIO(b"\xff" * len(raw)), column, "here"))
+    with pytest.raises(Refused, match="no page header at byte"):
+        list(hostile_tables.page_sizes(io.BytesIO(b"\xff" * len(raw)), column))
 
 
 @pytest.mark.parametrize("count", [0, 3, 14, 15, 16, 200])
@@ -246,15 +247,15 @@ def test_a_list_in_the_head_of_a_page_ends_where_its_last_value_does(count):
     values = (bytes([count << 4 | 5]) if count < 15 else b"\xf5" + number) + b"\x06" * count  # i32 of 3 each
     head = b"\x15\x00\x15\x0a\x15\x04\x19" + values + b"\x00"  # 5 bytes unpacked, 2 packed
     column = SimpleNamespace(data_page_offset=0, has_dictionary_page=False, total_compressed_size=2 * len(head) + 4)
-    assert list(hostile_tables.page_sizes(io.BytesIO(2 * (head + b"ab")), column, "here")) == [5, 5]
+    assert list(hostile_tables.page_sizes(io.BytesIO(2 * (head + b"ab")), column)) == [5, 5]
 
 
 @pytest.mark.parametrize("sizes", [b"\x15\x01\x15\x02", b"\x15\x02\x15\x01"], ids=["unpacked", "packed"])
 def test_a_page_of_less_than_no_bytes_is_an_error(sizes):
     head = b"\x15\x00" + sizes + b"\x00"  # Thrift writes -1 as 1 and 1 as 2
     column = SimpleNamespace(data_page_offset=0, has_dictionary_page=False, total_compressed_size=2 * len(head))
-    with pytest.raises(CorpusError, match="no page header at byte 0"):
-        next(hostile_tables.page_sizes(io.BytesIO(2 * head), column, "here"))
+    with pytest.raises(Refused, match="no page header at byte 0"):
+        next(hostile_tables.page_sizes(io.BytesIO(2 * head), column))
 
 
 @pytest.mark.parametrize("how", ["file", "stream", "dictionary", "lz4"])
@@ -300,7 +301,7 @@ def test_packed_buffers_tell_their_sizes(stream, legacy):
     for end in range(0, len(raw), 97):
         cut = io.BytesIO(raw[:end])
         try:
-            hostile_tables.check_buffers(cut, 1, "here", stream)
+            check_table(cut, "here", ArrowMessages(stream))
         except CorpusError as error:
             assert "end too early" in str(error) or "without its end" in str(error)  # noqa: PT017  some cuts may pass
 
@@ -316,7 +317,7 @@ def test_a_stream_that_leads_back_ends():
     raw = out.getvalue().replace(size.to_bytes(8, "little"), (-size).to_bytes(8, "little", signed=True))
     assert raw != out.getvalue()
     with pytest.raises(CorpusError, match="lead nowhere"):
-        hostile_tables.check_buffers(io.BytesIO(raw), 1, "here", stream=True)
+        check_table(io.BytesIO(raw), "here", ArrowMessages(stream=True))
 
 
 def test_a_large_row_group_is_not_read_at_once(tmp_path):

@@ -23,10 +23,8 @@ status = pathlib.Path("/proc/self/status").read_text()  # the resource module co
 print(int(status.split("VmHWM:")[1].split()[0]) << 10)
 """
 SIZES = 40_000_000, 80_000_000
-MOST = {"shorter.jsonl": 2.8, "arrow": 3.7, "parquet": 6.5}
-"""Other kinds take 2.5 times at most. The ids of a range of several documents are copied. Kernels are given a copy of
-memory that another library owns. pyarrow takes three times the bytes of a value while it reads a Parquet file.
-"""
+MOST = {"parquet": 3.2}
+"""Other kinds take 2.5 times at most. pyarrow itself takes three times the bytes of a value of a Parquet file."""
 SLOW = "escaped.jsonl", "shorter.jsonl", "jsonl.gz", "parquet"
 
 

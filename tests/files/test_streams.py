@@ -7,7 +7,7 @@ from recorded_files import HERE
 
 import jittok
 from jittok.common.pipeline import steps
-from jittok.decode.decoder_steps import TextPart, finished, stream_step, through
+from jittok.decode.file_stream import TextPart, finished, stream_step, through
 from jittok.reference.pipeline.decode import decoder
 
 SETS = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))

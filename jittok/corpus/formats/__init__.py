@@ -1,6 +1,6 @@
 """The layouts that a corpus can be written in, by name; each in a folder of its own name below the corpus directory.
 
-A layout is one class (see `base.Format`) and its line in FORMATS. Nothing is imported before it is asked for: the
+A layout is one class (see `base.Format`) and its line in FORMATS. Each is imported on demand: the
 command line names all layouts in its help.
 """
 

@@ -4,15 +4,15 @@
 - nanogpt: no header. Source: nanoGPT, data/*/prepare.py and train.py. The layout knows no documents, so their offsets
   are in a .npy file beside it, which its readers do not look at.
 - llmc: 256 int32 (magic, version, number of tokens, zeros), then ids. Source: llm.c, dev/data/data_common.py. The magic
-  tells the width: uint16 is its "gpt-2", uint32 its "llama-3". Offsets as for nanogpt.
+  is that of the width: uint16 is its "gpt-2", uint32 its "llama-3". Offsets as for nanogpt.
 - datatrove: no header; an index with the end of each document in tokens, and metadata. Source: datatrove,
   pipeline/tokens/tokenizer.py and utils/dataset.py.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from jittok.corpus.formats.base import (
     NPY_HEADER,
     Block,
     Format,
-    Lazy,
     Output,
     Rows,
     Shard,
@@ -35,72 +34,65 @@ from jittok.corpus.formats.base import (
 from jittok.errors import CorpusError, InWords
 
 
-class Npy(Format):
+class WithOffsets(Format):
+    """Ids after a header, and the offsets of documents in a .npy file beside them."""
+
+    stem: ClassVar[str]  # of the files of a shard, with its number
+    ending: ClassVar[str] = "bin"  # of the file of ids
+    header: ClassVar[int] = 0  # bytes
+
+    def head(self, tokens: int) -> bytes:  # noqa: ARG002
+        """The header of a shard of so many tokens."""
+        return b""
+
+    def streams(self) -> list[Stream]:
+        """Lengths and ids."""
+        return [LENGTHS, self.ids_stream(f"{self.name}.{self.ending.partition('.')[0]}", self.header)]
+
+    def finish(self, shard: Shard) -> list[Output]:
+        """The header of the ids, and the offsets."""
+        ids, offsets = shard.path(self.streams()[1].key), shard.path(f"{self.name}.offsets")
+        if self.header:
+            put_header(ids, self.head(shard.tokens))
+        write_offsets(offsets, shard)
+        stem = f"{self.name}/{self.stem.format(shard.number)}"
+        return [Output(ids, f"{stem}.{self.ending}"), Output(offsets, f"{stem}.offsets.npy")]
+
+    def ids_file(self, number: int) -> str:
+        """The file of ids."""
+        return f"{self.stem.format(number)}.{self.ending}"
+
+    def block(self, path: Path) -> Block:
+        """The ids and their offsets."""
+        offsets = path.with_name(f"{path.name.removesuffix(self.ending)}offsets.npy")
+        return Block(self.ids_of(path, self.header), read_array(offsets, np.dtype("<i8"), NPY_HEADER))
+
+
+class Npy(WithOffsets):
     """ids as uint16, or int32 for large vocabularies (what PyTorch can index with)."""
 
-    name = "npy"
+    name, stem, ending, header = "npy", "{:05d}", "ids.npy", NPY_HEADER
     slowness = 0
     large = "int32"
 
-    def streams(self) -> list[Stream]:
-        """Lengths and ids."""
-        return [LENGTHS, self.ids_stream("npy.ids", NPY_HEADER)]
-
-    def finish(self, shard: Shard) -> list[Output]:
-        """Header of the ids, and the offsets."""
-        ids, offsets = shard.path("npy.ids"), shard.path("npy.offsets")
-        put_header(ids, npy_header(self.dtype, shard.tokens))
-        write_offsets(offsets, shard)
-        return [Output(ids, f"npy/{shard.number:05d}.ids.npy"), Output(offsets, f"npy/{shard.number:05d}.offsets.npy")]
-
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """One block a shard."""
-        stem = folder / "npy" / f"{number:05d}"
-        return [Lazy(documents, partial(with_offsets, self, stem.with_name(f"{stem.name}.ids.npy"), NPY_HEADER))]
+    def head(self, tokens: int) -> bytes:
+        """NumPy's."""
+        return npy_header(self.dtype, tokens)
 
 
-def with_offsets(form: Format, ids: Path, header: int) -> Block:
-    """Ids after a header, and the .offsets.npy beside them."""
-    stem = ids.name.removesuffix(".ids.npy").removesuffix(".bin")
-    offsets = read_array(ids.with_name(f"{stem}.offsets.npy"), np.dtype("<i8"), NPY_HEADER)
-    return Block(form.ids_of(ids, header), offsets)
+class NanoGPT(WithOffsets):
+    """uint16; forks read uint32 above 65,536 tokens, and need that option."""
+
+    name, stem = "nanogpt", "{:05d}"
 
 
-class NanoGPT(Format):
-    """uint16; forks read uint32 above 65,536 tokens, and must be told."""
-
-    name = "nanogpt"
-
-    def streams(self) -> list[Stream]:
-        """Lengths and ids."""
-        return [LENGTHS, self.ids_stream("nanogpt.bin")]
-
-    def finish(self, shard: Shard) -> list[Output]:
-        """The ids as they are, and the offsets."""
-        offsets = shard.path("nanogpt.offsets")
-        write_offsets(offsets, shard)
-        return [
-            Output(shard.path("nanogpt.bin"), f"nanogpt/{shard.number:05d}.bin"),
-            Output(offsets, f"nanogpt/{shard.number:05d}.offsets.npy"),
-        ]
-
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """One block a shard."""
-        return [Lazy(documents, partial(with_offsets, self, folder / "nanogpt" / f"{number:05d}.bin", 0))]
-
-
-HEADER = 1024
 MAGIC_AND_VERSION = {2: (20240520, 1), 4: (20240801, 7)}
 
 
-class LlmC(Format):
+class LlmC(WithOffsets):
     """Fewer than 2^31 tokens a file: the header has no capacity for more."""
 
-    name = "llmc"
-
-    def streams(self) -> list[Stream]:
-        """Lengths and ids."""
-        return [LENGTHS, self.ids_stream("llmc.bin", HEADER)]
+    name, stem, header = "llmc", "corpus_train_{:06d}", 1024
 
     def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
         """The count in the header is an int32."""
@@ -109,21 +101,11 @@ class LlmC(Format):
                 "format llmc", InWords(f"{tokens} tokens in a shard"), "fewer than 2^31: a smaller --shard-bytes"
             )
 
-    def finish(self, shard: Shard) -> list[Output]:
-        """The header, and the offsets."""
+    def head(self, tokens: int) -> bytes:
+        """256 int32."""
         header = np.zeros(256, "<i4")
-        header[:3] = *MAGIC_AND_VERSION[self.dtype.itemsize], shard.tokens
-        put_header(shard.path("llmc.bin"), header.tobytes())
-        offsets = shard.path("llmc.offsets")
-        write_offsets(offsets, shard)
-        stem = f"llmc/corpus_train_{shard.number:06d}"
-        return [Output(shard.path("llmc.bin"), f"{stem}.bin"), Output(offsets, f"{stem}.offsets.npy")]
-
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """One block a shard."""
-        return [
-            Lazy(documents, partial(with_offsets, self, folder / "llmc" / f"corpus_train_{number:06d}.bin", HEADER))
-        ]
+        header[:3] = *MAGIC_AND_VERSION[self.dtype.itemsize], tokens
+        return header.tobytes()
 
 
 class Datatrove(Format):
@@ -152,17 +134,18 @@ class Datatrove(Format):
             Output(metadata, f"{stem}.metadata"),
         ]
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """One block a shard."""
-        return [Lazy(documents, partial(self._block, folder / "datatrove" / f"{number:05d}_unshuffled.ds"))]
+    def ids_file(self, number: int) -> str:
+        """The file of ids."""
+        return f"{number:05d}_unshuffled.ds"
 
-    def _block(self, path: Path) -> Block:
+    def block(self, path: Path) -> Block:
+        """The ids, and the ends of documents from the index."""
         ends = read_array(path.with_name(f"{path.name}.index"), "<u8")
         return Block(self.ids_of(path), np.concatenate([np.zeros(1, np.int64), ends.astype(np.int64)]))
 
 
 def readable(tokens: int) -> str:
-    """The count as datatrove writes it: 4419 is `4.42 kT`, fewer than 1000 stand as `T` alone."""
+    """The count as datatrove writes it: 4419 is `4.42 kT`, fewer than 1000 are `T` alone."""
     number, unit = float(tokens), ""
     for larger in "kMGTPE":
         if number < 1000:

@@ -17,6 +17,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -118,7 +119,7 @@ class Lazy(NamedTuple):
 
 
 class Format(ABC):
-    """One layout. Subclasses say which streams they need and what they make of them."""
+    """One layout. Subclasses define which streams they need and which files they make of them."""
 
     name: ClassVar[str]
     small: ClassVar[str] = "uint16"  # ids of vocabularies of up to `small_size` tokens
@@ -127,7 +128,7 @@ class Format(ABC):
     per_document: ClassVar[float] = 8  # bytes on disk beside the ids
     per_token: ClassVar[float | None] = None  # bytes of an id, where it is not its width
     slowness: ClassVar[int] = 1  # of several layouts of a corpus, one of the lowest is read
-    layout: ClassVar[int] = 1  # counted up by whoever changes the bytes of its files or streams
+    layout: ClassVar[int] = 1  # to increment with every change to the bytes of its files or streams
     writer: ClassVar[str] = ""  # the package whose version decides the bytes on disk, if one does
 
     def __init__(self, facts: Facts) -> None:
@@ -135,7 +136,7 @@ class Format(ABC):
         self.dtype = self._dtype()
 
     def _dtype(self) -> np.dtype[Any]:
-        """The width of ids, by the size of the vocabulary. CorpusError when what was asked for cannot hold them."""
+        """The width of ids, by the size of the vocabulary. CorpusError when the requested one cannot hold them."""
         if self.facts.dtype == "auto":
             return np.dtype(self.small if self.facts.vocab_size <= self.small_size else self.large).newbyteorder("<")
         if self.facts.dtype not in (self.small, self.large):
@@ -155,16 +156,24 @@ class Format(ABC):
     def streams(self) -> list[Stream]:
         """What grows. Streams of equal key are written once for all formats."""
 
-    def check(self, rows: Rows, tokens: int) -> None:  # noqa: B027  most layouts can tell anything
-        """CorpusError when the rows cannot be told in this layout; `tokens`: of the shard with them."""
+    def check(self, rows: Rows, tokens: int) -> None:  # noqa: B027  most layouts can hold any rows
+        """CorpusError when this layout cannot hold the rows; `tokens`: of the shard with them."""
 
     @abstractmethod
     def finish(self, shard: Shard) -> list[Output]:
         """Make the files of a full shard. May be run again after a crash, with the same result."""
 
-    @abstractmethod
     def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """The documents of shard `number` in a finished corpus directory."""
+        """The documents of shard `number` in a finished corpus directory: one block, unless a subclass has more."""
+        return [Lazy(documents, partial(self.block, folder / self.name / self.ids_file(number)))]
+
+    def ids_file(self, number: int) -> str:
+        """The name of the file of shard `number` that has the ids."""
+        raise NotImplementedError
+
+    def block(self, path: Path) -> Block:
+        """The documents of that file."""
+        raise NotImplementedError
 
     def predict(self, documents: float, tokens: float) -> float:
         """About how many bytes so many documents and tokens take."""
@@ -176,7 +185,7 @@ class Format(ABC):
         return Stream(key, header, lambda rows: rows.ids.astype(self.dtype), final=not header)
 
     def ids_of(self, path: Path, header: int = 0) -> DiskIds:
-        """The ids of a file, which are read when they are asked for."""
+        """The ids of a file, read on demand."""
         return DiskIds(path, self.dtype, header)
 
 

@@ -7,7 +7,6 @@ else int32.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from jittok.corpus.formats.base import (
     LENGTHS,
     Block,
     Format,
-    Lazy,
     Output,
     Rows,
     Shard,
@@ -77,11 +75,12 @@ class Megatron(Format):
             yield (np.cumsum(lengths > 0) + done).astype("<i8")
             done += int(np.count_nonzero(lengths))
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """One block a shard."""
-        return [Lazy(documents, partial(self._block, folder / "megatron" / f"{number:05d}_text_document.bin"))]
+    def ids_file(self, number: int) -> str:
+        """The file of ids."""
+        return f"{number:05d}_text_document.bin"
 
-    def _block(self, path: Path) -> Block:
+    def block(self, path: Path) -> Block:
+        """The ids, and the offsets from the file beside them."""
         index = path.with_suffix(".idx")
         head = index.read_bytes()[:ARRAYS_AT] if index.stat().st_size < ARRAYS_AT else _head(index)
         if head[:9] != MAGIC or head[17] != CODES[self.dtype.name]:

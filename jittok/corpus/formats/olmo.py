@@ -8,13 +8,13 @@ import hashlib
 import io
 import shutil
 import zlib
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from jittok.corpus.formats.base import Block, Format, Lazy, Output, Rows, Shard, Stream
+from jittok.corpus.formats.base import Block, Format, Output, Rows, Shard, Stream
 from jittok.errors import CorpusError
 
 AT_ONCE = 1 << 22
@@ -35,7 +35,7 @@ class Olmo(Format):
         return [self.ids_stream("olmo.npy"), Stream("olmo.rows", 0, self._rows)]
 
     def _rows(self, rows: Rows) -> bytes:
-        """Rows of the stream, as `csv.writer` writes them, which is asked for each path once."""
+        """Rows of the stream, as `csv.writer` writes them; it runs once for each path."""
         parts = []
         borders = np.flatnonzero(np.diff(rows.sources)) + 1
         for start, stop in pairwise([0, *borders.tolist(), rows.sources.size]):
@@ -73,11 +73,12 @@ class Olmo(Format):
         stem = f"olmo/part-{shard.number:05d}"
         return [Output(shard.path("olmo.npy"), f"{stem}.npy"), Output(packed, f"{stem}.csv.gz")]
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """One block a shard."""
-        return [Lazy(documents, partial(self._block, folder / "olmo" / f"part-{number:05d}.npy"))]
+    def ids_file(self, number: int) -> str:
+        """The file of ids."""
+        return f"part-{number:05d}.npy"
 
-    def _block(self, path: Path) -> Block:
+    def block(self, path: Path) -> Block:
+        """The ids, and the offsets from the file beside them."""
         rows = path.with_suffix(".csv.gz")
         try:
             with gzip.open(rows, "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:

@@ -7,7 +7,6 @@ cut by documents and tokens alone.
 from __future__ import annotations
 
 import contextlib
-import io
 import mmap
 import os
 from collections.abc import Iterator
@@ -35,6 +34,7 @@ from jittok.corpus.formats.base import (
     read_array,
     too_long,
 )
+from jittok.corpus.inputs.remote import Seekable
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 
 BATCH_TOKENS = 1 << 22
@@ -60,7 +60,7 @@ class _Table(Format):
             import pyarrow as pa
         except ImportError:
             raise missing(f"format {self.name}", "pyarrow", "corpus") from None
-        names = {"jittok.vocab.vocab": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
+        names = {"jittok.vocab.fingerprint": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
         self.schema = pa.schema([pa.field(COLUMN, pa.list_(pa.int32()))], metadata=names)
 
     def streams(self) -> list[Stream]:
@@ -104,7 +104,7 @@ class Arrow(_Table):
                 writer.write_batch(batch)
         return [Output(path, f"arrow/{shard.number:05d}.arrow")]
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file tells
+    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file has them
         """One block a record batch."""
         import pyarrow as pa
 
@@ -113,33 +113,20 @@ class Arrow(_Table):
             return _batches_of(path)
         except (pa.ArrowException, MalformedArray, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # the system's; Arrow's own, without a number, says that the file is too short
+                raise  # the system's; Arrow's own, without a number, is about a file that is too short
             raise CorpusError(str(path), str(error), "the file that was written") from error
 
 
-class _Heads(io.RawIOBase):
+class _Heads(Seekable):
     """A file as Arrow reads its heads: of what it asks for at once only the front is read, and zeros are after.
 
-    Not mapped: whoever cuts a mapped file kills the process that looks at it.
+    Not mapped: truncating a mapped file kills the process that reads it.
     """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb", buffering=0)
-        self._size, self._at = os.fstat(self._file.fileno()).st_size, 0
+        self._size = os.fstat(self._file.fileno()).st_size
         self._given: list[tuple[NDArray[np.uint8], int]] = []  # what was read, and from where
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        return self._at
 
     def read(self, size: int = -1) -> Any:
         there = max(self._size - self._at, 0)
@@ -158,7 +145,7 @@ class _Heads(io.RawIOBase):
         super().close()
 
     def position(self, address: int) -> int:
-        """Where in the file the byte stands that has this address; -1: it is none of the file's."""
+        """The offset in the file of the byte at this address; -1 if it is not of the file."""
         for array, position in reversed(self._given):
             if 0 <= address - array.ctypes.data < array.size:
                 return position + address - array.ctypes.data
@@ -217,7 +204,7 @@ class Parquet(_Table):
                 writer.write_batch(batch, row_group_size=batch.num_rows)
         return [Output(path, f"parquet/{shard.number:05d}.parquet")]
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file tells
+    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file has them
         """One block a row group; it has to be unpacked, so it is read and not mapped."""
         import pyarrow as pa
         import pyarrow.parquet as pq

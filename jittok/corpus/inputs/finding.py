@@ -39,7 +39,7 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
     """CorpusError when standard input (`files`: any plain file) is taken for text and looks like another kind. For a
     corpus (not `files`) also when standard input is empty: a command before it that failed leaves nothing else.
 
-    Whoever says which kind it is (--input-format) is believed. A file that is named .txt may look like anything that
+    A kind that was given (--input-format) is not questioned. A file that is named .txt may look like anything that
     is text, and with "replace" like anything.
     """
     sources = list(sources)
@@ -62,8 +62,8 @@ def check_looks(sources: Iterable[Source], options: Options, files: bool = False
 
 
 def check_options(sources: Iterable[Source], options: Options) -> None:
-    """CorpusError for an option about a kind that no input is of: who names the column of a table, and has JSON Lines,
-    would get another text than was meant."""
+    """CorpusError for an option about a kind that no input is of: with the column of a table for JSON Lines,
+    another text than was meant would be read."""
     kinds = {source.kind for source in sources}
     if options.field != "text" and "jsonl" not in kinds:
         raise CorpusError("--field", options.field, "JSON Lines among the inputs (tables: --column), or no --field")
@@ -82,11 +82,11 @@ def find_sources(
 ) -> tuple[list[Source], list[str]]:
     """The sources of all inputs, in the order given and sorted inside a glob or directory; and what was left out.
 
-    Left out are files of directories whose names tell no kind that can be read, hidden files and folders, linked
+    Left out are files of directories without a known extension, hidden files and folders, linked
     folders, what a glob matches beside files, and with `on_error` "skip" folders that may not be read. `any_name`: a
-    file that was named is plain text where its name tells no kind, and may be a pipe; PROSE is read in folders, too.
+    file that was named is plain text if its extension is unknown, and may be a pipe; PROSE is read in folders, too.
     `without`: a folder that is left out where it lies in another: what is written there is no input of the next call,
-    which continues with it. Raises CorpusError for a name that matches nothing, tells no kind, or comes twice.
+    which continues with it. Raises CorpusError for a name that matches nothing, has no known kind, or comes twice.
     """
     sources: list[Source] = []
     left_out: list[str] = []
@@ -150,7 +150,7 @@ class Seen:
 
 
 def _source(path: str, kind: str, packing: str, streams: bool, there: bool) -> Source:
-    """An input. `there`: it has to be; else it may have vanished since its folder was read: who reads it tells."""
+    """An input. `there`: it must exist; else it may have vanished since its folder was read, an error later."""
     if path == STDIN:
         return Source(path, None, "", kind, packing)
     if not is_url(path) and not Path(path).is_file():
@@ -198,7 +198,7 @@ def _expand(
 
 
 def _outside(paths: list[str], folder: str | os.PathLike[str] | None, left_out: list[str]) -> Iterator[str]:
-    """The files that do not lie in a folder, which is told if one does. A link to a file is another file."""
+    """The files outside a folder, which goes to `left_out` if one is inside. A link to a file is another file."""
     position = None if folder is None else os.path.realpath(folder)
     inside: dict[str, bool] = {}  # name of a folder -> whether it is that one, or below it
     for path in paths:
@@ -242,7 +242,7 @@ def _open(path: str) -> IO[bytes]:
 
 
 def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str, str] | None:
-    """(kind, packing) of an input, None where neither its name nor, of .json, its first line tells one. `named`: by the
+    """(kind, packing) of an input, None if neither its name nor, of .json, its first line has one. `named`: by the
     user, not found in a folder; `any_name`: a named file of no known kind is plain text, and PROSE in folders."""
     suffix, packing = suffixes_of(path)
     kind = options.kind or KIND_OF.get(suffix)
@@ -253,7 +253,7 @@ def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str
         except OSError:
             if options.on_error == "fail":
                 raise
-            return "jsonl", packing  # who reads it says what is wrong
+            return "jsonl", packing  # reading it raises the error
         shape, documents = json_shape(start, options.field)
         if not documents and (any_name or not named):
             kind = None

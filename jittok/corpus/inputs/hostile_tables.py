@@ -1,4 +1,4 @@
-"""Checks of Parquet and Arrow files before pyarrow reads them: their unpacked sizes, and that they are one file.
+"""Checks of Parquet and Arrow files before pyarrow reads them: their unpacked sizes, and that each is one file.
 
 - A page of Parquet, or a buffer of Arrow, is unpacked as a whole, and a file of a few kilobytes may hold one of two
   gigabytes. pyarrow exposes neither the size of a page nor the offset of a buffer before it has unpacked them. So this
@@ -16,14 +16,139 @@ import io
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jittok.corpus.inputs.sources import OPTION
 from jittok.errors import CorpusError, InWords
 
 LARGE_PAGE = 256 << 20
-"""Unpacked size that a page may always have, however short documents must be: writers put many documents in one
-page."""
+"""Unpacked size that a page or buffer may always have, however short documents must be: writers put many documents in
+one."""
+PARQUET, ARROW = b"PAR1", b"ARROW1"
+"""How these files begin and end."""
+ENCRYPTED = b"PARE"
+INDEX = 16 << 20
+"""Largest index between the last page and the footer. If it is larger, only a file without an index before another
+one is detected."""
+ASKED = 16
+"""Offsets that are tested for the end of a footer: a file may contain the magic bytes at millions of offsets, and
+each test may read much."""
+WHOLE_PARQUET, WHOLE_ARROW = "a whole Parquet file", "a whole Arrow IPC file or stream"
+ONE_FILE = "a single file: concatenated tables are not one table, so pass each file (or write them as one)"
+
+
+class ParquetFooter(NamedTuple):
+    """Check that a file is one Parquet file."""
+
+    facts: Any  # `ParquetFile.metadata`
+    columns: Sequence[int]  # those that pyarrow may be asked about
+
+
+class ParquetColumn(NamedTuple):
+    """Check the pages of a column of one row group."""
+
+    chunk: Any  # the ColumnChunkMetaData of pyarrow
+
+
+class ArrowMessages(NamedTuple):
+    """Check that a file is one Arrow IPC file or stream, and the buffers of its messages."""
+
+    stream: bool  # messages follow each other without a footer
+
+
+class Refused(Exception):
+    """What was found (words or bytes), and what was expected."""
+
+
+def check_table(
+    file: Any, where: str, part: ParquetFooter | ParquetColumn | ArrowMessages, most: int = 0, believe: bool = False
+) -> None:
+    """CorpusError where a part of a table is not what pyarrow may read. `file`: opened, and read from anywhere.
+
+    Pages and buffers may have `most` bytes unpacked (those of a document), and LARGE_PAGE in any case. `believe`: trust
+    the file's sum of the sizes of pages, and do not check buffers: each header of a remote file is a
+    request. `where`: of the error.
+    """
+    most = max(most, LARGE_PAGE)
+    try:
+        if isinstance(part, ParquetFooter):
+            _check_parquet(file, part.facts, part.columns)
+        elif isinstance(part, ParquetColumn):
+            _check_pages(file, part.chunk, most, believe)
+        else:
+            _check_messages(file, most, part.stream, believe)
+    except Refused as error:
+        found, expected = error.args
+        raise CorpusError(where, InWords(found) if isinstance(found, str) else found, expected) from error.__cause__
+
+
+def _read(file: Any, at: int, size: int) -> bytes:
+    if at < 0 or size < 0:
+        raise IndexError("before the file")
+    file.seek(at)
+    return file.read(size)  # type: ignore[no-any-return]
+
+
+# ---- Parquet: one file
+
+
+def _check_parquet(file: Any, facts: Any, columns: Sequence[int]) -> None:
+    """Refused where another file is before a Parquet file."""
+    footer = file.seek(0, os.SEEK_END) - 2 * len(PARQUET) - facts.serialized_size
+    gap = footer - _end_of_pages(facts, footer, columns)
+    if gap <= 0:
+        return
+    found, first = _read(file, 0, len(PARQUET)), max(gap - INDEX, len(PARQUET))
+    if found not in (PARQUET, ENCRYPTED):
+        raise Refused(found, f"{PARQUET!r}, as Parquet files begin: {ONE_FILE}")
+    # the second file begins where no one names anything, or before, where it has an index
+    around = _read(file, first - len(PARQUET), gap - first + 2 * len(PARQUET))
+    at = around.rfind(2 * PARQUET)
+    for _ in range(ASKED):
+        if at < 0:
+            break
+        if _ends_here(file, first + at):
+            raise Refused(f"another Parquet file before byte {first + at}", ONE_FILE)
+        at = around.rfind(2 * PARQUET, 0, at + 2 * len(PARQUET) - 1)
+
+
+def _end_of_pages(facts: Any, footer: int, columns: Sequence[int]) -> int:
+    """End of the last page. Of a file with many row groups only the last is examined, as writers append."""
+    ends = [len(PARQUET)]
+    for group in range(facts.num_row_groups - 1, -1, -1):
+        row_group = facts.row_group(group)
+        ends += [place_of(row_group.column(k))[1] for k in columns]
+        if row_group.num_rows:
+            break
+    return min(max(ends), footer)
+
+
+def place_of(chunk: Any) -> tuple[int, int]:
+    """[start, stop): the bytes of a column of a row group in its file."""
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+        start = min(start, chunk.dictionary_page_offset)
+    return start, start + chunk.total_compressed_size
+
+
+def _ends_here(file: Any, end: int) -> bool:
+    """Whether a complete Parquet footer ends at an offset: a text may contain the magic bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    size = int.from_bytes(_read(file, end - 8, 4), "little") if end >= 8 else 0
+    if not 0 < size <= end - 12:
+        return False
+    footer = _read(file, end - 8 - size, size + 8)
+    try:
+        pq.read_metadata(io.BytesIO(PARQUET + footer))
+    except (pa.ArrowException, OSError):
+        return False
+    return True
+
+
+# ---- Parquet: pages. Thrift's compact protocol
+
 HEAD, LONGEST_HEAD = 1 << 10, 16 << 20
 """Bytes of a header that are read at first, and at most."""
 _UNPACKED, _PACKED = 2, 3
@@ -32,34 +157,24 @@ _STOP, _TRUE, _FALSE, _BYTE, _INT16, _INT32, _INT64, _DOUBLE, _BINARY, _LIST, _S
 _DEEPEST = 16
 
 
-def check_pages(file: Any, column: Any, most: int, where: str, believe: bool = False) -> None:
-    """CorpusError where a page of this column of a row group is larger than a document may be, and than LARGE. `file`:
-    the Parquet file, opened; `column`: what pyarrow knows of it; most: bytes of a document; believe: that all pages
-    together have the size that the file says, as each head is a request where a file is far away."""
-    most = max(most, LARGE_PAGE)
-    if believe and column.total_uncompressed_size <= most:
+def _check_pages(file: Any, chunk: Any, most: int, believe: bool) -> None:
+    if believe and chunk.total_uncompressed_size <= most:
         return
-    for size in page_sizes(file, column, where):
+    for size in page_sizes(file, chunk):
         if size > most:
-            raise CorpusError(
-                where, InWords(f"a page of {size} bytes"), f"up to {most}: write smaller pages or row groups ({OPTION})"
-            )
+            raise Refused(f"a page of {size} bytes", f"up to {most}: write smaller pages or row groups ({OPTION})")
 
 
-def page_sizes(file: Any, column: Any, where: str) -> Iterator[int]:
-    """Unpacked size of each page of a column. CorpusError for an invalid page header."""
-    starts = [column.data_page_offset]
-    if column.has_dictionary_page and column.dictionary_page_offset:
-        starts.append(column.dictionary_page_offset)
-    at = min(starts)
-    stop = at + column.total_compressed_size
+def page_sizes(file: Any, chunk: Any) -> Iterator[int]:
+    """Unpacked size of each page of a column of a row group. Refused for an invalid page header."""
+    at, stop = place_of(chunk)
     while at < stop:
-        sizes, after = _head(file, at, stop, where)
+        sizes, after = _head(file, at, stop)
         yield sizes[_UNPACKED]
         at = after + sizes[_PACKED]
 
 
-def _head(file: Any, at: int, stop: int, where: str) -> tuple[dict[int, int], int]:
+def _head(file: Any, at: int, stop: int) -> tuple[dict[int, int], int]:
     """The numbers of the header at an offset, by field, and the offset after it."""
     capacity = HEAD
     while True:
@@ -75,7 +190,7 @@ def _head(file: Any, at: int, stop: int, where: str) -> tuple[dict[int, int], in
         if min(fields.get(_UNPACKED, -1), fields.get(_PACKED, -1)) < 0:
             break
         return fields, at + after
-    raise CorpusError(where, InWords(f"no page header at byte {at}"), "a whole Parquet file")
+    raise Refused(f"no page header at byte {at}", WHOLE_PARQUET)
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:
@@ -91,6 +206,11 @@ def _number(raw: bytes, at: int) -> tuple[int, int]:
             raise IndexError("a number that does not end")
 
 
+def _signed(raw: bytes, at: int) -> tuple[int, int]:
+    number, at = _number(raw, at)
+    return number >> 1 ^ -(number & 1), at
+
+
 def _struct(raw: bytes, at: int, depth: int) -> tuple[dict[int, int], int]:
     """The integer fields of a struct, and the offset after it. IndexError if it is truncated."""
     found, field = dict[int, int](), 0
@@ -104,16 +224,11 @@ def _struct(raw: bytes, at: int, depth: int) -> tuple[dict[int, int], int]:
         if kind in (_INT16, _INT32, _INT64):
             found[field], at = _signed(raw, at)
         elif kind not in (_TRUE, _FALSE):
-            at = _behind(raw, at, kind, depth)
+            at = _after(raw, at, kind, depth)
     return found, at + 1
 
 
-def _signed(raw: bytes, at: int) -> tuple[int, int]:
-    number, at = _number(raw, at)
-    return number >> 1 ^ -(number & 1), at
-
-
-def _behind(raw: bytes, at: int, kind: int, depth: int) -> int:
+def _after(raw: bytes, at: int, kind: int, depth: int) -> int:
     """The offset after a value. In a list, a boolean is a byte."""
     if kind in (_TRUE, _FALSE, _BYTE):
         return at + 1
@@ -131,14 +246,15 @@ def _behind(raw: bytes, at: int, kind: int, depth: int) -> int:
         if count == 15:
             count, at = _number(raw, at)
         for _ in range(count):
-            at = _behind(raw, at, kind, depth + 1)
+            at = _after(raw, at, kind, depth + 1)
             if at > len(raw):
                 break
         return at
     raise IndexError("a valid page header")
 
 
-_MAGIC = b"ARROW1"
+# ---- Arrow: one file, and its messages
+
 _BLOCK = struct.Struct("<qi4xq")  # of a footer: where a message is, bytes of its head and of its body
 _BUFFER = struct.Struct("<qq")  # where it begins in the body, and its bytes
 _CONTINUES = -1
@@ -153,30 +269,32 @@ _BUFFERS, _PACKING = 2, 3
 """Fields of a batch."""
 
 
-class Unended(Exception):
-    """Found and expected, for a stream that does not end exactly once, at the end of its file."""
-
-
-def check_buffers(file: Any, most: int, where: str, stream: bool, believe: bool = False) -> None:
-    """CorpusError where a compressed buffer is larger than a document may be and than LARGE_PAGE, or
-    where a file is not one. `file`: an open file that can seek; `stream`: messages follow each other without a
-    footer; `believe`: do not check the sizes, as each header of a remote file costs a request."""
-    most = max(most, LARGE_PAGE)
+def _check_messages(file: Any, most: int, stream: bool, believe: bool) -> None:
     try:
         if not stream:
-            check_arrow(file, _behind_messages(file), where)
+            _check_arrow(file, _gap(file))
         if believe:
             return
         for size in unpacked_sizes(file, stream):
             if size > most:
-                raise CorpusError(
-                    where, InWords(f"a buffer of {size} bytes"), f"up to {most}: write smaller batches ({OPTION})"
-                )
-    except Unended as error:
-        raise CorpusError(where, InWords(error.args[0]), error.args[1]) from None
+                raise Refused(f"a buffer of {size} bytes", f"up to {most}: write smaller batches ({OPTION})")
     except (struct.error, IndexError, OverflowError) as error:
-        found = InWords("messages that lead nowhere or end too early")
-        raise CorpusError(where, found, "a whole Arrow IPC file or stream") from error
+        raise Refused("messages that lead nowhere or end too early", WHOLE_ARROW) from error
+
+
+def _check_arrow(file: Any, gap: int) -> None:
+    """Refused where another file is before an Arrow IPC file. `gap`: bytes between the last message and the footer."""
+    found, first = _read(file, 0, len(ARROW)), max(gap - INDEX, len(ARROW))
+    if found != ARROW:
+        raise Refused(found, f"{ARROW!r}, as Arrow IPC files begin: {ONE_FILE}")
+    if gap <= first:
+        return
+    around = _read(file, first - len(ARROW), gap - first + 2 * len(ARROW) + 2)
+    at = around.rfind(ARROW + ARROW + b"\0\0")
+    begin = first + at
+    size = begin - len(ARROW) - 4  # where the first file has the length of its footer
+    if at >= 0 and 0 < int.from_bytes(_read(file, size, 4), "little") <= size:
+        raise Refused(f"another Arrow file before byte {begin}", ONE_FILE)
 
 
 def unpacked_sizes(file: Any, stream: bool) -> Iterator[int]:
@@ -196,23 +314,16 @@ def unpacked_sizes(file: Any, stream: bool) -> Iterator[int]:
                 yield max(0, struct.unpack("<q", _read(file, body + start, 8))[0])  # -1: it is not packed
 
 
-def _read(file: Any, at: int, size: int) -> bytes:
-    if at < 0 or size < 0:
-        raise IndexError("before the file")
-    file.seek(at)
-    return file.read(size)  # type: ignore[no-any-return]
-
-
-def _behind_messages(file: Any) -> int:
-    """Bytes of an IPC file, read from anywhere, between the last message that its footer names and the footer."""
+def _gap(file: Any) -> int:
+    """Bytes of an IPC file between the last message that its footer names and the footer."""
     footer, at = _footer(file)
-    return at - max((sum(block) for block in _blocks(footer)), default=len(_MAGIC) + 2)
+    return at - max((sum(block) for block in _blocks(footer)), default=len(ARROW) + 2)
 
 
 def _footer(file: Any) -> tuple[bytes, int]:
     """The footer of an IPC file, and where it begins."""
     file.seek(0, os.SEEK_END)
-    end = file.tell() - len(_MAGIC) - 4
+    end = file.tell() - len(ARROW) - 4
     size = struct.unpack("<i", _read(file, end, 4))[0]
     return _read(file, end - size, size), end - size
 
@@ -232,14 +343,14 @@ def _of_file(file: Any) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
-    """The same for a stream of messages. Unended where the stream has no end marker, or where data follows it:
+    """The same for a stream of messages. Refused where the stream has no end marker, or where data follows it:
     readers would take both for the end."""
     at = 0
     while start := _read(file, at, 8):
         size, before = _size(start.ljust(8, b"\0"))
         if size <= 0:
             if _read(file, at + before, 1 << 12).strip(b"\0"):
-                raise Unended("a stream with data after its end", "one stream: write several as one")
+                raise Refused("a stream with data after its end", "one stream: write several as one")
             return
         if len(start) < 8:
             break
@@ -250,7 +361,7 @@ def _of_stream(file: Any) -> Iterator[tuple[int, bytes]]:
         if body < 0:
             raise IndexError("a message that leads back")
         at += before + size + body
-    raise Unended("a stream without its end, as a writer that was killed leaves it", "a whole Arrow IPC stream")
+    raise Refused("a stream without its end, as a writer that was killed leaves it", "a whole Arrow IPC stream")
 
 
 def _size(start: bytes) -> tuple[int, int]:
@@ -259,7 +370,7 @@ def _size(start: bytes) -> tuple[int, int]:
     return (second, 8) if first == _CONTINUES else (first, 4)
 
 
-# ---- FlatBuffers: places are those of tables in their bytes
+# ---- FlatBuffers: a table is the offset of one in its bytes
 
 
 def _table(raw: bytes, at: int) -> int:
@@ -294,84 +405,3 @@ def _structs(raw: bytes, table: int, number: int, kind: struct.Struct) -> Iterat
     if at is not None:
         for k in range(struct.unpack_from("<I", raw, at)[0]):
             yield kind.unpack_from(raw, at + 4 + k * kind.size)
-
-
-PARQUET, ARROW = b"PAR1", b"ARROW1"
-"""How these files begin and end."""
-ENCRYPTED = b"PARE"
-INDEX = 16 << 20
-"""Largest index between the last page and the footer. If it is larger, only a file without an index before another
-one is detected."""
-ASKED = 16
-"""Offsets that are tested for the end of a footer: a file may contain the magic bytes at millions of offsets, and
-each test may read much."""
-EXPECTED = "a single file: concatenated tables are not one table, so pass each file (or write them as one)"
-
-
-def check_parquet(file: Any, facts: Any, where: str, columns: Sequence[int]) -> None:
-    """CorpusError where another file is before a Parquet file. `file`: opened, and read from anywhere;
-    `facts`: what pyarrow says of it (`ParquetFile.metadata`); `columns`: those it may be asked about."""
-    footer = file.seek(0, os.SEEK_END) - 2 * len(PARQUET) - facts.serialized_size
-    gap = footer - _end_of_pages(facts, footer, columns)
-    if gap <= 0:
-        return
-    found, first = _read(file, 0, len(PARQUET)), max(gap - INDEX, len(PARQUET))
-    if found not in (PARQUET, ENCRYPTED):
-        raise CorpusError(where, found, f"{PARQUET!r}, as Parquet files begin: {EXPECTED}")
-    # the second file begins where no one names anything, or before, where it has an index
-    around = _read(file, first - len(PARQUET), gap - first + 2 * len(PARQUET))
-    at = around.rfind(2 * PARQUET)
-    for _ in range(ASKED):
-        if at < 0:
-            break
-        if _ends_here(file, first + at):
-            raise CorpusError(where, InWords(f"another Parquet file before byte {first + at}"), EXPECTED)
-        at = around.rfind(2 * PARQUET, 0, at + 2 * len(PARQUET) - 1)
-
-
-def _end_of_pages(facts: Any, footer: int, columns: Sequence[int]) -> int:
-    """End of the last page. Of a file with many row groups only the last is examined, as writers append."""
-    ends = [len(PARQUET)]
-    for group in range(facts.num_row_groups - 1, -1, -1):
-        row_group = facts.row_group(group)
-        for k in columns:
-            column = row_group.column(k)
-            positions = column.data_page_offset, column.dictionary_page_offset or 0
-            ends.append(min(filter(None, positions), default=0) + column.total_compressed_size)
-        if row_group.num_rows:
-            break
-    return min(max(ends), footer)
-
-
-def _ends_here(file: Any, end: int) -> bool:
-    """Whether a complete Parquet footer ends at an offset: a text may contain the magic bytes."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if end < 12:
-        return False
-    size = int.from_bytes(_read(file, end - 8, 4), "little")
-    if not 0 < size <= end - 12:
-        return False
-    footer = _read(file, end - 8 - size, size + 8)
-    try:
-        pq.read_metadata(io.BytesIO(PARQUET + footer))
-    except (pa.ArrowException, OSError):
-        return False
-    return True
-
-
-def check_arrow(file: Any, gap: int, where: str) -> None:
-    """CorpusError where another file is before an Arrow IPC file. `gap`: bytes between the last message that
-    its footer names and the footer (as `arrow_buffers` reads it)."""
-    found, first = _read(file, 0, len(ARROW)), max(gap - INDEX, len(ARROW))
-    if found != ARROW:
-        raise CorpusError(where, found, f"{ARROW!r}, as Arrow IPC files begin: {EXPECTED}")
-    if gap <= first:
-        return
-    around = _read(file, first - len(ARROW), gap - first + 2 * len(ARROW) + 2)
-    at = around.rfind(ARROW + ARROW + b"\0\0")
-    begin = first + at
-    size = begin - len(ARROW) - 4  # where the first file says how long its footer is
-    if at >= 0 and 0 < int.from_bytes(_read(file, size, 4), "little") <= size:
-        raise CorpusError(where, InWords(f"another Arrow file before byte {begin}"), EXPECTED)

@@ -32,7 +32,7 @@ def _number(_: str) -> float:
     return 0.0
 
 
-# numbers are no texts: their values are not asked for, and may be too large for any number of Python
+# numbers are no texts: their values are not needed, and may be too large for any number of Python
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_number)
 
 
@@ -57,7 +57,7 @@ def _flat(text: str) -> dict[str, Any]:
         at = _space(text, _expect(text, at, ":"))
         opening = text[at : at + 1]
         if opening in ("[", "{"):
-            row[name], at = ([] if opening == "[" else {}), _behind(text, at)
+            row[name], at = ([] if opening == "[" else {}), _after(text, at)
         else:
             row[name], at = _DECODER.raw_decode(text, at)
         at = _space(text, at)
@@ -83,7 +83,7 @@ def _expect(text: str, at: int, mark: str) -> int:
     return at + 1
 
 
-def _behind(text: str, at: int) -> int:
+def _after(text: str, at: int) -> int:
     """The offset after the list or object that begins at an offset. ValueError for unbalanced brackets."""
     open_ones: list[str] = []
     for found in STRING_OR_BRACKET.finditer(text, at):
@@ -197,7 +197,7 @@ def _next_cut(block: bytes, at: int, stop: int) -> tuple[int, bool] | None:
     for cut in range(size, size - 4, -1):
         if block[at + cut] & 0xC0 != 0x80:
             return at + cut, False
-    return at + size, False  # stray continuation bytes: each is an error by itself
+    return at + size, False  # stray continuation bytes: each is an error of its own
 
 
 def _is_surrogate(part: bytes, at: int, half: bytes) -> bool:

@@ -35,20 +35,20 @@ PROSE = (".md", ".markdown", ".rst", ".adoc", ".org", ".tex")
 """Extensions of text documents that commands such as `count` also read in directories; a corpus is made of KIND_OF
 alone."""
 JSON = ".json"
-"""The extension that does not tell whether a line is a document."""
+"""The extension of files whose lines may or may not be documents."""
 TABLES = ("parquet", "arrow")
 TEXTS = ("txt", "lines", "separated")
 READ_AS = (*TEXTS, "jsonl", *TABLES)
 """The kinds that an input can be read as."""
 UNKNOWN_PACKINGS = (".br", ".snappy", ".sz", ".lzo", ".zip", ".7z", ".rar", ".tar", ".lz", ".lzma", ".z", ".tgz")
-MAGIC = (
-    (b"\x1f\x8b", "gz"),
-    (b"\x28\xb5\x2f\xfd", "zst"),
-    (b"BZh", "bz2"),
-    (b"\xfd7zXZ\0", "xz"),
-    (b"\x04\x22M\x18", "lz4"),
+COMPRESSED = (
+    (b"\x1f\x8b", "gz", "gzip data", "zcat"),
+    (b"\x28\xb5\x2f\xfd", "zst", "zstandard data", "zstdcat"),
+    (b"BZh", "bz2", "bzip2 data", "bzcat"),
+    (b"\xfd7zXZ\0", "xz", "xz data", "xzcat"),
+    (b"\x04\x22M\x18", "lz4", "lz4 data", "lz4cat"),
 )
-"""Magic bytes of compressed files."""
+"""How compressed files begin, their compression, its name, and what unpacks it."""
 TABLE_MAGIC = ((b"PAR1", "a Parquet file"), (b"ARROW1\0\0", "an Arrow file"))
 MARK = b"\xef\xbb\xbf"
 UNPACK_AT_ONCE = 1 << 16
@@ -132,7 +132,7 @@ def documents_in(path: str, opened: Open, options: Options) -> str:
     except OSError:
         return ""
     if not packing:
-        packed_as = next((known for magic, known in MAGIC if start.startswith(magic)), "")
+        packed_as = next((known for magic, known, *_ in COMPRESSED if start.startswith(magic)), "")
         if packed_as:
             packing, start = packed_as, start_of(opened, packed_as, path)
     for magic, said in TABLE_MAGIC:
@@ -150,12 +150,8 @@ SNIFFED_BYTES = 1 << 16
 LEAST_WIDE = 4
 """Characters of a text that is judged by its NUL bytes."""
 FIRST_BYTES = (
-    (b"\x1f\x8b", "gzip data", "unpack it first (zcat)"),
-    (b"\x28\xb5\x2f\xfd", "zstandard data", "unpack it first (zstdcat)"),
-    (b"BZh", "bzip2 data", "unpack it first (bzcat)"),
-    (b"\xfd7zXZ\x00", "xz data", "unpack it first (xzcat)"),
+    *((magic, name, f"unpack it first ({tool})") for magic, _, name, tool in COMPRESSED),
     (b"PK\x03\x04", "a zip archive", "unpack it first (unzip -p)"),
-    (b"\x04\x22\x4d\x18", "lz4 data", "unpack it first (lz4cat)"),
     (b"\xff\x06\x00\x00sNaPpY", "snappy data", "unpack it first"),
     (b"LZIP", "lzip data", "unpack it first (lzip -dc)"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first (7z x)"),
@@ -184,7 +180,7 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
             return name, right
     if _is_json_line(start):
         return "JSON Lines", f"--input-format jsonl for a document a line, or {TEXT_ANYHOW}"
-    if OBJECTS.match(start.removeprefix(b"\xef\xbb\xbf")):
+    if OBJECTS.match(start.removeprefix(MARK)):
         return "a JSON array of objects", f"a document a line (jq -c '.[]' makes JSON Lines), or {TEXT_ANYHOW}"
     if b"\0" in start:
         return "binary data (NUL bytes)", f"texts, or {TEXT_ANYHOW}"
@@ -201,7 +197,7 @@ def is_wide(start: bytes) -> bool:
 
 def _is_json_line(start: bytes) -> bool:
     """Whether the first line that is not blank is a JSON object, as far as it has been read."""
-    start = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = start.removeprefix(MARK).lstrip()
     line, newline, _ = start.partition(b"\n")
     if OBJECT.match(line) is None:
         return False
@@ -219,7 +215,7 @@ def _is_json_line(start: bytes) -> bool:
 def _is_json(start: bytes) -> bool:
     """Whether these bytes begin with a JSON object, which may go on after them: over several lines, as jq prints, or
     with another object after it on the line."""
-    start = start.removeprefix(b"\xef\xbb\xbf").strip()
+    start = start.removeprefix(MARK).strip()
     if OBJECT.match(start) is None:
         return False
     text = start.decode("utf-8", "replace")
@@ -241,7 +237,7 @@ class Peeked:
         self._raw, self._start = raw, b""
 
     def start(self) -> bytes:
-        """The first line that says something, or as much as is looked at; what follows where it has come already."""
+        """The first line that is not blank, up to SNIFFED_BYTES, and what has arrived after it."""
         read = getattr(self._raw, "read1", self._raw.read)
         while len(self._start) < SNIFFED_BYTES and b"\n" not in self._start.lstrip(b" \t\r\n[{"):
             piece = read(SNIFFED_BYTES - len(self._start))
@@ -262,8 +258,8 @@ class Peeked:
 
 
 def refuse_other_kinds(path: str, start: bytes, lines: bool, any_text: bool = False, nameless: bool = False) -> None:
-    """CorpusError where something is taken for plain text and looks like another kind. `any_text`: like none of text,
-    where the name says that it is text: JSON is. `nameless`: standard input, where JSON of any form was not meant."""
+    """CorpusError where something is taken for plain text and looks like another kind. `any_text`: JSON is text
+    too, as the name is that of a text. `nameless`: standard input, where JSON of any form was not meant."""
     found = other_kind(start)
     if found is None and nameless and _is_json(start):
         found = (

@@ -116,24 +116,10 @@ NEAR = 64 << 10
 the bytes."""
 
 
-class Fetched(io.RawIOBase):
-    """A remote file of which some parts are fetched ahead, each byte once; any other read is one request."""
+class Seekable(io.RawIOBase):
+    """What a file object of our own needs beside `read`: `_size` and `_at` are its bytes and its offset."""
 
-    def __init__(self, far: Any, size: int, positions: Iterable[tuple[int, int]]) -> None:
-        super().__init__()
-        self._far, self._size, self._at = far, size, 0
-        joined: list[list[int]] = []
-        for start, stop in sorted(positions):
-            if joined and start <= joined[-1][1] + NEAR:
-                joined[-1][1] = max(joined[-1][1], stop)
-            else:
-                joined.append([start, stop])
-        self._pieces = [(start, self._ask(start, stop)) for start, stop in joined]
-
-    def _ask(self, start: int, stop: int) -> bytes:
-        self._far.seek(start)
-        found: bytes = self._far.read(max(stop - start, 0))
-        return found
+    _size, _at = 0, 0
 
     def readable(self) -> bool:
         """Yes."""
@@ -151,6 +137,26 @@ class Fetched(io.RawIOBase):
     def tell(self) -> int:
         """The current offset."""
         return self._at
+
+
+class Fetched(Seekable):
+    """A remote file of which some parts are fetched ahead, each byte once; any other read is one request."""
+
+    def __init__(self, far: Any, size: int, positions: Iterable[tuple[int, int]]) -> None:
+        super().__init__()
+        self._far, self._size = far, size
+        joined: list[list[int]] = []
+        for start, stop in sorted(positions):
+            if joined and start <= joined[-1][1] + NEAR:
+                joined[-1][1] = max(joined[-1][1], stop)
+            else:
+                joined.append([start, stop])
+        self._pieces = [(start, self._ask(start, stop)) for start, stop in joined]
+
+    def _ask(self, start: int, stop: int) -> bytes:
+        self._far.seek(start)
+        found: bytes = self._far.read(max(stop - start, 0))
+        return found
 
     def read(self, count: int = -1) -> bytes:
         """Up to `count` bytes."""

@@ -72,10 +72,10 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class Source:
-    """One input. `size` is None for a stream, which is read once; `stamp` changes when somebody writes to the file.
+    """One input. `size` is None for a stream, which is read once; `stamp` changes when the file is written to.
 
     A file is opened many times: to look at it, to hash it, for each of its parts. All of them are of one file in one
-    state (`same`), or what is hashed would not be what was read. `inode`: of this machine's file; 0 is not asked for.
+    state (`same`), or what is hashed would not be what was read. `inode`: of a local file; 0 is not compared.
     """
 
     path: str
@@ -88,7 +88,7 @@ class Source:
     def open(self) -> IO[bytes]:
         """The bytes as they lie on disk. Raises OSError, and CorpusError for another file than was found."""
         if self.path == STDIN:
-            return standard_input()  # type: ignore[return-value]  # read and close are all that is asked of it
+            return standard_input()  # type: ignore[return-value]  # only read and close are called
         if is_url(self.path):
             return open_far(self.path)
         opened: IO[bytes] = self.same(Path(self.path).open("rb"))  # noqa: SIM115  given to the caller

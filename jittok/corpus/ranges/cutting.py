@@ -23,20 +23,19 @@ class Limit:
         self.before = 0
 
     def check(self, size: int, after: Callable[[], int] = int) -> None:
-        """CorpusError if a document of this size is too long. `behind()`: number of documents between those counted
+        """CorpusError if a document of this size is too long. `after()`: number of documents between those counted
         and this one."""
         if size > self.most:
             where = f"{self.path}, {self.thing} {self.before + after() + 1}" if self.thing else self.path
             raise TooLong(where, InWords(f"a document of {size} bytes or more"), f"up to {self.most} bytes ({OPTION})")
 
-    def lines(self, block: bytes, count: bool = True) -> bytes:
+    def lines(self, block: bytes) -> bytes:
         """Check and count the lines of a block, and return it."""
         if len(block) > self.most:
             sizes = [len(line) for line in block.split(b"\n")]
             for number, size in enumerate(sizes):
                 self.check(size, partial(int, number))
-        if count:
-            self.before += newlines(block)
+        self.before += newlines(block)
         return block
 
     def texts(self, texts: Sequence[bytes]) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.rows.checks import own
 from jittok.corpus.inputs.decompression import open_unpacked
 from jittok.corpus.inputs.json_rows import LONG, Loads, row_of, text_of
 from jittok.corpus.inputs.kinds import TABLES, is_wide
@@ -34,6 +35,8 @@ CHECKED_AT_ONCE = 1 << 20
 PARSED_AT_ONCE = 1 << 8
 """Lines of JSON between two checks for cancellation."""
 SURROGATE = re.compile("[\ud800-\udfff]")
+RELEASED = 32 << 20
+"""Bytes of the rows of a range of a table from which on Arrow's memory is released before they are encoded."""
 SHOWN = 60
 WIDE_TEXT = "text in UTF-16 or UTF-32 (every second byte is NUL)"
 
@@ -337,13 +340,28 @@ def _rows(raw: RawRange, options: Options, check: Check) -> RangeTexts:
     if hasattr(array, "chunks"):  # some versions give back a chunked array
         array = array.chunk(0)
     (docs,) = documents(array)
+    nulls, large = np.zeros(0, np.int64), array.nbytes >= RELEASED
+    if array.null_count:
+        nulls = np.flatnonzero(~array.is_valid().to_numpy(zero_copy_only=False)) + 1
+    del array
+    if large:  # not even Arrow's pool holds memory while ids are made
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()
+        docs = _copied(docs)
+        pa.default_memory_pool().release_unused()
     texts = check(docs, raw.key.source, options)
-    if not array.null_count:
+    if not nulls.size:
         return texts
-    nulls = np.flatnonzero(~array.is_valid().to_numpy(zero_copy_only=False)) + 1
     texts.bad += [Bad(raw.key.source, int(row), "null", "a text") for row in nulls]
     texts.bad.sort(key=lambda bad: bad.line)
     return texts if options.on_error == "replace" else select(texts, ~np.isin(texts.lines, nulls))
+
+
+def _copied(docs: Documents) -> Documents:
+    """Documents in a copy of their own, which kernels would need anyway."""
+    low, high = int(docs.starts.min()), int(docs.stops.max())
+    return Documents(own(docs.data[low:high]), _fixed(docs.starts - low), _fixed(docs.stops - low))
 
 
 def select(texts: RangeTexts, kept: NDArray[np.bool_]) -> RangeTexts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -49,10 +48,6 @@ class Encoded:
     prefix: list[Any] | None = None
     lost: int = 0  # of the bad, those without any text, such as all where --field is wrong
 
-    def to_bytes(self) -> bytes:
-        """Serialized as one value of a Ray block. Only our own processes read it."""
-        return pickle.dumps(self, protocol=5)
-
 
 class RangeEncoder:
     """A tokenizer with the options of a corpus. Thread-safe; pickled together with its tokenizer."""
@@ -63,7 +58,7 @@ class RangeEncoder:
         self.eos = self._eos()
 
     def _eos(self) -> int | None:
-        """The id to append to each document, None for none: not asked for, or --add-special puts it there already."""
+        """The id to append to each document, None for none: not requested, or --add-special adds it already."""
         if not self.options.append_eos and self.options.eos is None:
             return None
         token = self.tok.eos_id if self.options.eos is None else self._named(self.options.eos)
@@ -142,14 +137,19 @@ def _together(rows: list[Row]) -> Row:
 
 
 def _steps(docs: Documents, stop: Cancellation) -> Iterator[Documents]:
-    """The documents in parts of about STEP bytes, with a check for cancellation before each; at least one part."""
+    """The documents in parts of about STEP bytes, with a check for cancellation before each; at least one part. A long
+    document is together with the short ones before it: ids of several parts are copied."""
     stop.check()
     ends = np.cumsum(docs.stops - docs.starts)
     if not ends.size or ends[-1] <= STEP:
         yield docs
         return
     marks = np.arange(STEP, int(ends[-1]), STEP)
-    for first, last in pairwise(sorted({0, *np.searchsorted(ends, marks, "right").tolist(), ends.size})):
+    cuts = [0]
+    for cut in np.searchsorted(ends, marks, "right").tolist():
+        if cut and ends[cut - 1] - (ends[cuts[-1] - 1] if cuts[-1] else 0) >= STEP // 2:
+            cuts.append(cut)
+    for first, last in pairwise(dict.fromkeys([*cuts, ends.size])):
         stop.check()
         yield docs._replace(starts=docs.starts[first:last], stops=docs.stops[first:last])
 

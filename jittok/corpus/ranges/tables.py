@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok.corpus.inputs.hostile_tables import check_buffers, check_pages, check_parquet
+from jittok.corpus.inputs.hostile_tables import (
+    WHOLE_ARROW,
+    WHOLE_PARQUET,
+    ArrowMessages,
+    ParquetColumn,
+    ParquetFooter,
+    check_table,
+    place_of,
+)
 from jittok.corpus.inputs.remote import Fetched, is_url, open_far
 from jittok.corpus.inputs.sources import OF_A_FILE, Source
 from jittok.corpus.options import Options
@@ -27,6 +35,8 @@ READ_AT_ONCE = 1 << 20
 UNPACKED = 64 << 20
 """Bytes that the rows of one batch may have where each may be the longest value of a dictionary: a small file may hold
 it a million times."""
+FEW_ROWS = 64
+"""Rows that are read one by one, where they may be long, without a look at the values of their dictionary."""
 FOOTER = 64 << 10
 """Bytes at the end of a far file that are read at once: most footers."""
 SIGNATURE = 28
@@ -78,7 +88,7 @@ class Footer(NamedTuple):
 
     facts: Any
     schema: Any  # of Arrow
-    signed: bool  # some columns are encrypted: pyarrow ends the process where it is asked for the facts of one
+    signed: bool  # some columns are encrypted: asking pyarrow for the facts of one ends the process
     columns: tuple[str, ...]  # the paths of its leaves
 
 
@@ -93,7 +103,7 @@ def _parquet(file: Any, source: Source, facts: Any = None, **options: Any) -> An
     except (pa.ArrowException, OSError, OverflowError) as error:
         if "encrypted" in str(error).lower() or "decrypt" in str(error).lower():
             raise encrypted(source.path, "a Parquet file with an encrypted footer") from error
-        raise _unreadable(source.path, error, "a whole Parquet file") from error
+        raise _unreadable(source.path, error, WHOLE_PARQUET) from error
 
 
 def encrypted(path: str, found: str) -> CorpusError:
@@ -123,7 +133,7 @@ def _read_footer(source: Source, content: bytes | None = None) -> Footer:
             end = file.seek(0, os.SEEK_END)
             file.seek(end - 8)
             signed = int.from_bytes(file.read(4), "little") == facts.serialized_size + SIGNATURE
-            check_parquet(file, facts, source.path, [] if signed else range(len(columns)))
+            check_table(file, source.path, ParquetFooter(facts, [] if signed else range(len(columns))))
     return Footer(facts, fields, signed, columns)
 
 
@@ -138,7 +148,7 @@ def rows_of(source: Source, group: int) -> int:
 
 
 def groups_together(source: Source, column: str, step: int) -> Iterator[tuple[int, int]]:
-    """Row groups [first, stop) that are read together: until their texts have `step` bytes, as the file says."""
+    """Row groups [first, stop) that are read together: until their texts have `step` bytes."""
     footer = footer_of(source)
     leaf = footer.columns.index(column) if column in footer.columns and not footer.signed else None
     first, size, count = 0, 0, footer.facts.num_row_groups
@@ -171,25 +181,29 @@ def parquet_rows(
             columns = [group.column(leaf) for group in facts] if leaf is not None else []
             file = raw
             if content is None and is_url(source.path):
-                file = Fetched(raw, source.size or 0, list(map(_place, columns)))
+                file = Fetched(raw, source.size or 0, list(map(place_of, columns)))
             for group, column, number in zip(facts, columns, groups, strict=False):
                 if group.num_rows:
-                    check_pages(file, column, options.max_document_bytes, f"{source.path}, row group {number}")
+                    check_table(
+                        file, f"{source.path}, row group {number}", ParquetColumn(column), options.max_document_bytes
+                    )
             with _parquet(file, source, footer.facts) as table:
                 rows = _rows_at_once(facts, columns)
                 if any(column.has_dictionary_page for column in columns):
-                    most = max(column.total_uncompressed_size for column in columns)
-                    if rows * most > UNPACKED:
+                    longest = max(column.total_uncompressed_size for column in columns)
+                    if rows * longest > UNPACKED and rows > FEW_ROWS:  # it costs more to read them one by one
                         longest = _longest_in_dictionary(file, source, groups, name, footer.facts)
-                        rows = max(1, min(rows, UNPACKED // max(longest, 1)))
+                    rows = max(1, min(rows, UNPACKED // max(longest, 1)))
                 batches = table.iter_batches(rows, list(groups), [name], use_threads=False)
                 texts = (batch.column(0) for batch in batches)
                 limit = Limit(where, options.max_document_bytes, "row")
                 share, count = len(groups) / max(footer.facts.num_row_groups, 1), max(footer.facts.num_row_groups, 1)
                 for at, array, done in cut_rows(texts, options.range_bytes):
                     limit.rows(array, done - len(array))
+                    found = [array]
+                    del array  # nothing here holds what the encoder releases
                     if at >= first:
-                        yield at, array, groups[0] / count + share * min(done / max(total, 1), 1)
+                        yield at, found.pop(), groups[0] / count + share * min(done / max(total, 1), 1)
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(where, error, "readable rows") from error
 
@@ -206,14 +220,6 @@ def _leaf(footer: Footer, raw: Any, source: Source, name: str, groups: Sequence[
                     raise encrypted(source.path, f"the encrypted column {name!r}") from error
                 raise
     return footer.columns.index(name) if name in footer.columns else None
-
-
-def _place(column: Any) -> tuple[int, int]:
-    """Where the bytes of a column of a row group are."""
-    starts = [column.data_page_offset]
-    if column.has_dictionary_page and column.dictionary_page_offset:
-        starts.append(column.dictionary_page_offset)
-    return min(starts), min(starts) + column.total_compressed_size
 
 
 def _rows_at_once(groups: Sequence[Any], columns: Sequence[Any]) -> int:
@@ -255,8 +261,8 @@ def arrow_rows(
         try:
             reader, total = _ipc_reader(file, source, options)
             with _opened(source, content) as raw:
-                most, remote = options.max_document_bytes, is_url(source.path) and content is None
-                check_buffers(raw, most, source.path, stream=total is None, believe=remote)
+                remote = is_url(source.path) and content is None
+                check_table(raw, source.path, ArrowMessages(total is None), options.max_document_bytes, remote)
             batches = (reader.get_batch(i) for i in range(total)) if total is not None else iter(reader)
 
             def columns() -> Iterator[Any]:
@@ -270,13 +276,15 @@ def arrow_rows(
             limit = Limit(source.path, options.max_document_bytes, "row")
             for at, array, done in cut_rows(columns(), options.range_bytes):
                 limit.rows(array, done - len(array))
+                found = [array]
+                del array  # as in `parquet_rows`
                 if at >= first:
-                    yield at, array, read / total if total else file.tell() / max(source.size or 1, 1)
+                    yield at, found.pop(), read / total if total else file.tell() / max(source.size or 1, 1)
         except MalformedArray as error:
             where = f"{source.path}, batch {read - 1}, column {options.column!r}, {error.where}"
             raise CorpusError(where, error.found, f"{error.expected}: write the file again") from error
         except (pa.ArrowException, OSError, EOFError) as error:
-            raise _unreadable(source.path, error, "a whole Arrow IPC file or stream") from error
+            raise _unreadable(source.path, error, WHOLE_ARROW) from error
 
 
 def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int | None]:
@@ -355,11 +363,18 @@ def cut_rows(columns: Iterable[Any], step: int) -> Iterator[tuple[int, Any, int]
         for start, stop in pairwise(cuts):
             number = int(numbers[start])
             if number != current and pending:
-                yield current, pa.chunked_array(pending), rows
-                pending = []
+                yield current, _taken(pending), rows
             current = number
             pending.append(column.slice(start, stop - start))
             rows += stop - start
         total = int(ends[-1])
+    column = None  # so what is yielded is all there is of it
     if pending:
-        yield current, pa.chunked_array(pending), rows
+        yield current, _taken(pending), rows
+
+
+def _taken(pending: list[Any]) -> Any:
+    """The arrays of a list as one, and the list is empty."""
+    found = _arrow().chunked_array(pending)
+    pending.clear()
+    return found

@@ -145,9 +145,9 @@ def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: in
     except (OSError, CorpusError) as error:
         if options.on_error == "fail" or not is_damage(error):
             raise
-        told = lost(unit.source, 1, error)
+        record = lost(unit.source, 1, error)
         yield RawRange(
-            Key(unit.source, unit.part, LOST_AT), unit.last, [], source.size or 0, 0, lost=(told,), pieces=True
+            Key(unit.source, unit.part, LOST_AT), unit.last, [], source.size or 0, 0, lost=(record,), pieces=True
         )
 
 
@@ -183,7 +183,9 @@ def _numbered(unit: Unit, rows: Iterator[tuple[int, Any, float]], source: Source
     done = 0
     for at, array, share in rows:
         read = int((source.size or 0) * share)
-        yield RawRange(Key(unit.source, unit.part, at), unit.last, array, read, max(read - done, 0) if done else 0)
+        raw = RawRange(Key(unit.source, unit.part, at), unit.last, array, read, max(read - done, 0) if done else 0)
+        del array  # the encoder takes it out of `raw`, and it is free while this waits
+        yield raw
         done = read
 
 
@@ -306,7 +308,7 @@ def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterato
     separators."""
     with opened(source) as raw:
         read, done = open_unpacked(raw, source.packing, source.path), 0
-        tally = _Tally(unit.source, read) if source.size is None else None  # a stream cannot tell its place
+        tally = _Tally(unit.source, read) if source.size is None else None  # a stream has no offset
         if tally is not None:
             read = tally.read
         for at, block in _blocks(read, source, options):

@@ -121,7 +121,7 @@ class Folder:
             self.path = Path(f"/proc/self/fd/{self._descriptor}")
 
     def inner(self, name: str, make: bool = True, mode: int = 0o777) -> Folder | None:
-        """A folder in this one, made unless it is there; None if it is not there and `make` is not asked for.
+        """A folder in this one, made unless it is there; None if it is not there and `make` is false.
 
         CorpusError for a link, a file or anything else of that name.
         """

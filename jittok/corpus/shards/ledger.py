@@ -148,7 +148,7 @@ class State:
             self.lost_inputs.setdefault(fact["input"], []).append((self.lines_before(fact["input"]), fact["gone"]))
 
     def knows_lost(self, source: int, found: str) -> bool:
-        """Whether this damage of an input has been told."""
+        """Whether this damage of an input has been reported."""
         return any(found == known for _, known in self.lost_inputs.get(source, ()))
 
     @property
@@ -170,10 +170,10 @@ class State:
 
 
 def replay(facts: Sequence[Fact]) -> State:
-    """The state that a ledger tells of; its first line must be a plan.
+    """The state that a ledger records; its first line must be a plan.
 
-    LookupError, TypeError or ValueError where no run could have written these lines: who continues with them would end
-    with a manifest that says what is not so.
+    LookupError, TypeError or ValueError where no run could have written these lines: a run that continued with them
+    would end with a wrong manifest.
     """
     state = State(facts[0]["plan"])
     for position, fact in enumerate(facts[1:], 1):
@@ -210,7 +210,7 @@ def _check_range(fact: Fact, state: State) -> None:
         _check_count(line)
         str.encode(found)
     if state.done is not None and key <= state.done:
-        raise ValueError(f"range {list(key)} behind {list(state.done)}")
+        raise ValueError(f"range {list(key)} after {list(state.done)}")
 
 
 def _check_shard(fact: Fact, state: State) -> None:

@@ -1,7 +1,7 @@
 """`manifest.json`: the description of a finished corpus directory. It is written last, atomically.
 
 It names inputs and vocabulary relative to the corpus, so that it can be verified from any directory, and the release of
-llama.cpp: a corpus continues with the one that it was begun with, unless another was asked for.
+llama.cpp: a corpus continues with the one that it was begun with, unless another was requested.
 """
 
 from __future__ import annotations
@@ -186,20 +186,20 @@ def files_of(manifest: Manifest) -> Sequence[dict[str, Any]]:
 LONGEST_LINE = 1 << 26
 """Bytes that are read of the ledger's first line, which names all inputs."""
 FIRST_RELEASE = RELEASES[0].name
-"""Corpora that do not say their release are older than this was written down."""
+"""Corpora without a release are older than this field."""
 
 
 def with_recorded_release(tok: Tokenizer, folder: Path) -> Tokenizer:
     """The tokenizer, or the one of the release that the corpus in `folder` was begun with.
 
-    The same if there is no corpus, if a release was asked for, or if nothing differs. CorpusError where the vocabulary
+    The same if there is no corpus, if a release was requested, or if nothing differs. CorpusError where the vocabulary
     cannot be read again.
     """
     begun = _begun(folder).get("vocab")
     if not isinstance(begun, dict) or tok.asked_llama_cpp is not None or begun.get("fingerprint") == tok.fingerprint:
         return tok
     release = begun.get("llama_cpp", FIRST_RELEASE)
-    if release == tok.llama_cpp or not isinstance(release, str):  # who reads the manifest says what is wrong
+    if release == tok.llama_cpp or not isinstance(release, str):  # reading the manifest raises the error
         return tok
     try:
         return of_release(tok, release)
@@ -218,7 +218,7 @@ def cuts_of(folder: Path) -> int:
 
 
 def _begun(folder: Path) -> dict[str, Any]:
-    """What the manifest or the ledger of a corpus says of its beginning; nothing where there is none to be read."""
+    """The plan in the manifest or the ledger of a corpus; empty if neither can be read."""
     try:
         manifest = folder / MANIFEST
         if manifest.is_file():
@@ -229,5 +229,5 @@ def _begun(folder: Path) -> dict[str, Any]:
                 first = ledger.readline(LONGEST_LINE)
             found = json.loads(first.partition(b" ")[2])["plan"]  # after its checksum
     except (CorpusError, OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {}  # whoever opens the corpus says what is wrong with it
+        return {}  # opening the corpus raises the error
     return found if isinstance(found, dict) else {}

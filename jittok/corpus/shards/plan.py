@@ -30,27 +30,24 @@ VOCAB_FILE = "file"
 """Key of its vocabulary: the file, relative to the corpus; absent for a bundled one."""
 
 
-class RelativePaths:
-    """Paths relative to a directory that is to be written; empty without one."""
+def _relative(path: str, out: Path) -> str:
+    try:
+        return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(out))).as_posix()
+    except ValueError:  # another drive
+        return Path(os.path.realpath(path)).as_posix()
 
-    def __init__(self, out: Path | None) -> None:
-        self._out = out
 
-    def _relative(self, path: str) -> str:
-        try:
-            return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(self._out or ""))).as_posix()
-        except ValueError:  # another drive
-            return Path(os.path.realpath(path)).as_posix()
-
-    def inputs(self, sources: Sequence[Source]) -> dict[str, str]:
-        """The directory that relative input names start from, if there are any."""
-        relative = (s.path != STDIN and not is_url(s.path) and not os.path.isabs(s.path) for s in sources)  # noqa: PTH117
-        return {INPUTS_FROM: self._relative("")} if self._out is not None and any(relative) else {}
-
-    def vocabulary(self, tok: Tokenizer) -> dict[str, str]:
-        """The file of a vocabulary that was loaded from a file."""
-        source = tok.vocab.source
-        return {VOCAB_FILE: self._relative(source)} if self._out is not None and os.path.exists(source) else {}  # noqa: PTH110
+def _paths(tok: Tokenizer, sources: Sequence[Source], out: Path | None) -> tuple[dict[str, str], dict[str, str]]:
+    """The directory that relative input names start from, if there are any, and the file of the vocabulary, if it was
+    loaded from one: relative to a directory that is to be written; empty without one."""
+    if out is None:
+        return {}, {}
+    relative = (s.path != STDIN and not is_url(s.path) and not os.path.isabs(s.path) for s in sources)  # noqa: PTH117
+    source = tok.vocab.source
+    return (
+        {INPUTS_FROM: _relative("", out)} if any(relative) else {},
+        {VOCAB_FILE: _relative(source, out)} if os.path.exists(source) else {},  # noqa: PTH110
+    )
 
 
 def input_path(path: str, manifest: Mapping[str, Any], folder: Path) -> str:
@@ -91,13 +88,13 @@ def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: 
     """All that decides the bytes of the directory, as plain data."""
     packages = {format_class(name).writer for name in options.formats} - {""}
     writers = {name: importlib.import_module(name).__version__ for name in sorted(packages)}
-    paths = RelativePaths(out)
+    inputs_from, vocab_file = _paths(tok, sources, out)
     names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
     facts = {name: getattr(tok, name) for name in names}
     return {
         "jittok": __version__,
-        "vocab": {**facts, "tokens": tok.vocab_size, **paths.vocabulary(tok)},
-        **paths.inputs(sources),
+        "vocab": {**facts, "tokens": tok.vocab_size, **vocab_file},
+        **inputs_from,
         "options": options.identity(),
         "writers": writers,
         "rules": rules_of(options),

@@ -114,7 +114,7 @@ class ShardWriter:
         self.ranges += 1
 
     def append(self, rows: Rows, text_bytes: int) -> Positions:
-        """The documents of one range, to every stream. CorpusError when a layout cannot tell them, before any byte."""
+        """The documents of one range, to every stream. CorpusError, before any byte, when a layout cannot hold them."""
         for form in self.formats:
             form.check(rows, self.tokens + rows.ids.size)
         if not self.streams:
@@ -151,7 +151,7 @@ class ShardWriter:
 
 
 def _counted(parts: dict[str, bytes], documents: int, tokens: int) -> bool:
-    """Whether a range added as many documents and tokens as its line in the ledger says, where lengths are kept."""
+    """Whether a range added as many documents and tokens as its line in the ledger has, where lengths are kept."""
     if LENGTHS.key not in parts:
         return True
     lengths = parts[LENGTHS.key]
@@ -205,7 +205,7 @@ def digest_of(path: Path) -> str:
 
 
 def fault_of(folder: Path, file: dict[str, Any]) -> str | None:
-    """What is wrong with a file that the manifest of a finished corpus tells of; None where it is as written."""
+    """What is wrong with a file of the manifest of a finished corpus; None if it is as written."""
     path = folder / file["name"]
     if not path.is_file():
         return "the file is not there"

@@ -139,14 +139,14 @@ def _ctc(texts: Texts, step: steps.Ctc) -> Texts:
 
 
 class PiecesText:
-    """sentencepiece's decoder, id by id."""
+    """sentencepiece's decoder, id by id. `written`: other ids have printed something before."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, written: bool = False) -> None:
         model, (step,) = pipeline.model, pipeline.decode
         assert isinstance(model, models.Pieces)
         assert isinstance(step, steps.JoinPieces)
         self._step, self._types, self._tokens = step, model.types, pipeline.model_tokens
-        self._run, self._written, self._first, self._trimmed = bytearray(), False, True, False
+        self._run, self._written, self._first, self._trimmed = bytearray(), written, True, False
 
     def push(self, token: int) -> str:
         """Add an id; returns the text that is final."""
