@@ -84,6 +84,20 @@ def read_file(path: Path) -> bytes:
         return file.read(MOST_BYTES + 1)
 
 
+def decoded(file: str, content: bytes) -> str:
+    """The text of a file. MalformedVocab: invalid UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedVocab(file, f"byte {error.start}", content[error.start : error.start + 8], "UTF-8") from None
+
+
+def lines_of(file: str, content: bytes) -> list[str]:
+    """The lines of a file, without the line feeds that end them. MalformedVocab: invalid UTF-8."""
+    lines = decoded(file, content).split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def parse_json(file: str, content: bytes) -> Node:
     """The JSON value of a file. MalformedVocab where it is none."""
     try:

@@ -11,6 +11,7 @@ from jittok.common.pipeline.models import Longest
 from jittok.common.pipeline.pipeline import Pipeline, packed, read_only_array
 from jittok.common.pipeline.steps import JoinRaw
 from jittok.errors import InWords, MalformedVocab
+from jittok.files.contents import decoded
 
 MOST_ID = 1 << 20
 LONGEST_LINE = 4096
@@ -25,10 +26,7 @@ def read_rwkv(file: str, content: bytes) -> Pipeline:
 
 
 def _read(file: str, content: bytes) -> Pipeline:
-    try:
-        lines = content.decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise MalformedVocab(file, f"byte {error.start}", content[error.start : error.start + 8], "UTF-8") from None
+    lines = decoded(file, content).splitlines()
     tokens: dict[int, bytes] = {}
     seen: set[bytes] = set()
     for number, line in enumerate(lines, 1):

@@ -7,7 +7,8 @@ settings (`jittok.reference`). Kernels are selected and compiled from them (`com
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,31 @@ from jittok.vocab.vocab import NO_TOKEN, Vocab
 T = TypeVar("T")
 
 UNKNOWN_BIT, CONTROL_BIT, LSTRIP_BIT, RSTRIP_BIT = 1, 8, 128, 256
-_SAID_BY_THE_VOCABULARY = (
-    "add_bos", "add_eos", "add_sep", "add_space_prefix", "attributes", "eog_ids", "eom_id", "eot_id", "fim_middle_id",
-    "fim_pad_id", "fim_prefix_id", "fim_rep_id", "fim_sep_id", "fim_suffix_id", "fingerprint", "ids", "mask_id", "nfc",
-    "pre", "scores", "sep_id", "special_tokens", "token_bytes", "token_offsets", "tokens", "type",
-)  # fmt: skip
+
+
+class VocabFact:
+    """A fact of the vocabulary, under the same name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, holder: GgufPipeline | None, owner: Any = None) -> Any:
+        return self if holder is None else getattr(holder.vocab, self._name)
+
+
+def _facts(count: int) -> Iterator[Any]:
+    return (VocabFact() for _ in range(count))
 
 
 class GgufPipeline(Pipeline, eq=False):
     """The steps of a GGUF. vocab: the vocabulary itself, with all other facts of the file."""
 
     vocab: Vocab | None = None
+    (
+        add_bos, add_eos, add_sep, add_space_prefix, attributes, eog_ids, eom_id, eot_id, fim_middle_id, fim_pad_id,
+        fim_prefix_id, fim_rep_id, fim_sep_id, fim_suffix_id, fingerprint, ids, mask_id, nfc, pre, scores, sep_id,
+        special_tokens, token_bytes, token_offsets, tokens, type,
+    ) = _facts(26)  # fmt: skip
 
     @property
     def merges(self) -> int:
@@ -43,14 +58,6 @@ class GgufPipeline(Pipeline, eq=False):
 
         assert self.vocab is not None
         return merge_rank(self.vocab, token)
-
-
-def _of_the_vocabulary(name: str) -> property:
-    return property(lambda self: getattr(self.vocab, name), doc="What the vocabulary says.")
-
-
-for _name in _SAID_BY_THE_VOCABULARY:
-    setattr(GgufPipeline, _name, _of_the_vocabulary(_name))
 
 
 def step_of(vocab: Vocab, kind: type[T]) -> T:

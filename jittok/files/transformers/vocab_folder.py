@@ -10,7 +10,7 @@ from typing import Any
 from jittok.common.pipeline.pipeline import Pipeline
 from jittok.common.pipeline.steps import JoinBytes, Pattern, ReplaceEach, Trim
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
-from jittok.files.contents import parse_json, read_file
+from jittok.files.contents import lines_of, parse_json, read_file
 from jittok.files.hf.tokenizer_json import pipeline_of
 from jittok.files.json_nodes import Node
 from jittok.files.ranks import LANGUAGES
@@ -51,15 +51,7 @@ FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
 def read_vocab_txt(path: Path) -> Pipeline:
     """The Pipeline of a vocab.txt: line number = id, white space after a token cut off."""
-    content = read_file(path)
-    try:
-        lines = content.decode().split("\n")
-    except UnicodeDecodeError as error:
-        raise MalformedVocab(
-            str(path), f"byte {error.start}", content[error.start : error.start + 8], "UTF-8"
-        ) from None
-    if lines and not lines[-1]:
-        lines.pop()
+    lines = lines_of(str(path), read_file(path))
     ids: dict[str, int] = {}
     for number, line in enumerate(lines):
         ids[line.rstrip(WHITE)] = number  # of equal lines the last
@@ -185,16 +177,7 @@ def _around(before: list[list[Any]], after: list[list[Any]], each: bool = False)
 
 
 def _merge_lines(path: Path) -> list[str]:
-    content = read_file(path)
-    try:
-        lines = content.decode().split("\n")
-    except UnicodeDecodeError as error:
-        raise MalformedVocab(
-            str(path), f"byte {error.start}", content[error.start : error.start + 8], "UTF-8"
-        ) from None
-    if lines and not lines[-1]:
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+    return [line.removesuffix("\r") for line in lines_of(str(path), read_file(path))]
 
 
 def _id_of(path: Path, text: str, numbers: dict[str, Any]) -> list[Any]:
