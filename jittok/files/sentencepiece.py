@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,13 +105,70 @@ NORMALIZER: dict[int, tuple[str, int, Any]] = {
 """The same of the NormalizerSpec and the denormalizer's."""
 
 
+class ModelProto(NamedTuple):
+    """The parts of a model file that are used."""
+
+    texts: list[bytes]  # of pieces, by id
+    types: list[int]
+    scores: list[float]
+    trainer: dict[str, Any]
+    normalizer: dict[str, Any]
+
+
 def read_sentencepiece(
     file: str, content: bytes, add_bos: bool = False, add_eos: bool = False, said: Mapping[str, str | None] = NOTHING
 ) -> Pipeline:
-    """The Pipeline of a model. `add_bos`, `add_eos`: what `add_special` adds (a model itself says nothing).
+    """The Pipeline of a model. `add_bos`, `add_eos`: what `add_special` adds (a model itself has no such flags).
 
     said: "bos", "eos" -> the piece that files beside the model name for it, None for none; else the model's own
     """
+    texts, types, scores, trainer, normalizer = _read(file, content)
+    byte_fallback = bool(trainer["byte_fallback"])
+    ids = _checked(file, texts, types, byte_fallback)
+    if byte_fallback and NUL in ids:  # the library takes the piece <0x00> for it
+        types[ids[NUL]] = UNUSED
+    kind = _kind(file, trainer["model_type"], scores)
+
+    def named(name: str) -> int:
+        token = ids.get(trainer[name].encode(), NO_TOKEN)
+        return token if token != NO_TOKEN and types[token] == CONTROL else NO_TOKEN
+
+    def around(role: str, wanted: bool, own: int) -> tuple[int, ...]:
+        text = said.get(role)
+        if not wanted or (role in said and text is None):
+            return ()
+        token = own if text is None else ids.get(text.encode(), NO_TOKEN)
+        if text is not None and token == NO_TOKEN:
+            raise UnsupportedVocab(file, f"{role}_token", text, f"a piece of this model, as add_{role}_token is set")
+        return (token,) if token != NO_TOKEN else ()
+
+    bos, eos, unknown = named("bos_piece"), named("eos_piece"), types.index(UNKNOWN)
+    before, after = around("bos", add_bos, bos), around("eos", add_eos, eos)
+    data, offsets = packed(texts)
+    squeeze = _squeeze(file, trainer, normalizer)
+    return Pipeline(
+        source=file,
+        format="sentencepiece",
+        library="sentencepiece",
+        model_bytes=data,
+        model_offsets=offsets,
+        holes=read_only_array([], np.int32),
+        model=Pieces(
+            kind, read_only_array(types, np.uint8), read_only_array(scores, np.float32), unknown, byte_fallback
+        ),
+        normalize=(squeeze,),
+        decode=(JoinPieces(squeeze.prefix or squeeze.squeeze, squeeze.squeeze, trainer["unk_surface"]),),
+        single=(*before, FIRST_TEXT, *after),
+        pair=(*before, FIRST_TEXT, SECOND_TEXT, *after),
+        bos_id=bos,
+        eos_id=eos,
+        unk_id=unknown,
+        pad_id=named("pad_piece"),
+        notes=("Unigram as sentencepiece 0.2.3 sums it",) if kind == UNIGRAM else (),
+    )
+
+
+def _read(file: str, content: bytes) -> ModelProto:
     texts, types, scores = list[bytes](), list[int](), list[float]()
     proto = Message(file, "model", content, 0, len(content))
     spans: dict[int, list[tuple[int, int]]] = {2: [], 3: [], 5: []}
@@ -133,70 +190,31 @@ def read_sentencepiece(
         raise UnsupportedVocab(
             file, "denormalizer_spec", InWords("a character map"), "none: jittok does not support maps for decoding"
         )
-    ids = _checked(file, texts, types, bool(trainer["byte_fallback"]))
-    if trainer["byte_fallback"] and NUL in ids:  # the library takes the piece <0x00> for it
-        types[ids[NUL]] = UNUSED
-    kind = trainer["model_type"]
-    if not 1 <= kind <= len(KINDS):
-        raise UnsupportedVocab(
-            file, "trainer_spec.model_type", kind, "1 (Unigram), 2 (BPE), 3 (words) or 4 (characters)"
-        )
+    return ModelProto(texts, types, scores, trainer, normalizer)
 
-    if KINDS[kind - 1] == UNIGRAM and not np.isfinite(scores).all():
+
+def _kind(file: str, number: int, scores: list[float]) -> str:
+    """The kind of model. Unigram needs finite scores."""
+    if not 1 <= number <= len(KINDS):
+        expected = "1 (Unigram), 2 (BPE), 3 (words) or 4 (characters)"
+        raise UnsupportedVocab(file, "trainer_spec.model_type", number, expected)
+    kind = KINDS[number - 1]
+    if kind == UNIGRAM and not np.isfinite(scores).all():
         token = int(np.argmin(np.isfinite(scores)))
         raise MalformedVocab(file, f"pieces[{token}]", InWords(f"the score {scores[token]}"), "a finite number")
+    return kind
 
-    def named(name: str, wanted: int) -> int:
-        token = ids.get(trainer[name].encode(), NO_TOKEN)
-        return token if token != NO_TOKEN and types[token] == wanted else NO_TOKEN
 
-    bos, eos = named("bos_piece", CONTROL), named("eos_piece", CONTROL)
-
-    def around(role: str, wanted: bool, own: int) -> tuple[int, ...]:
-        text = said.get(role)
-        if not wanted or (role in said and text is None):
-            return ()
-        token = own if text is None else ids.get(text.encode(), NO_TOKEN)
-        if text is not None and token == NO_TOKEN:
-            raise UnsupportedVocab(file, f"{role}_token", text, f"a piece of this model, as add_{role}_token is set")
-        return (token,) if token != NO_TOKEN else ()
-
-    before, after = around("bos", add_bos, bos), around("eos", add_eos, eos)
-    data, offsets = packed(texts)
-    unknown = types.index(UNKNOWN)
-    squeeze, prefix = bool(normalizer["remove_extra_whitespaces"]), bool(normalizer["add_dummy_prefix"])
+def _squeeze(file: str, trainer: dict[str, Any], normalizer: dict[str, Any]) -> Squeeze:
     charsmap = read_only_array([], np.uint8)
     if normalizer["precompiled_charsmap"]:
         charsmap = checked_charsmap(
             normalizer["precompiled_charsmap"],
             lambda found, expected: MalformedVocab(file, "normalizer_spec.precompiled_charsmap", found, expected),
         )
-    return Pipeline(
-        source=file,
-        format="sentencepiece",
-        library="sentencepiece",
-        model_bytes=data,
-        model_offsets=offsets,
-        holes=read_only_array([], np.int32),
-        model=Pieces(
-            KINDS[kind - 1], read_only_array(types, np.uint8), read_only_array(scores, np.float32), unknown,
-            bool(trainer["byte_fallback"])
-        ),
-        normalize=(
-            Squeeze(
-                charsmap, prefix, squeeze, bool(normalizer["escape_whitespaces"]),
-                bool(trainer["treat_whitespace_as_suffix"]),
-            ),
-        ),
-        decode=(JoinPieces(prefix or squeeze, squeeze, trainer["unk_surface"]),),
-        single=(*before, FIRST_TEXT, *after),
-        pair=(*before, FIRST_TEXT, SECOND_TEXT, *after),
-        bos_id=bos,
-        eos_id=eos,
-        unk_id=unknown,
-        pad_id=named("pad_piece", CONTROL),
-        notes=("Unigram as sentencepiece 0.2.3 sums it",) if KINDS[kind - 1] == "unigram" else (),
-    )  # fmt: skip
+    prefix, squeeze = bool(normalizer["add_dummy_prefix"]), bool(normalizer["remove_extra_whitespaces"])
+    escape, suffix = bool(normalizer["escape_whitespaces"]), bool(trainer["treat_whitespace_as_suffix"])
+    return Squeeze(charsmap, prefix, squeeze, escape, suffix)
 
 
 def _piece(message: Message) -> tuple[bytes, int, float]:
