@@ -150,7 +150,7 @@ print(code, took < 0.4)
 HALF_A_PACKAGE = """
 import os, pathlib, signal, sys, threading
 import jittok
-from jittok import locks
+from jittok.common import locks
 home = pathlib.Path(sys.argv[1], "half")
 home.mkdir()
 (home / "__init__.py").write_text("import half.done; import half.stops; complete = half.done.value + half.stops.value")
