@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -288,6 +289,21 @@ class _Beside:
             raise self.node.child(key).bad(None, "a special token")
         return str(found if isinstance(found, str) else found["content"])
 
+    def _numbered(self) -> Iterator[tuple[str, int, dict[str, Any], bool]]:
+        """(content, id, flags, whether it is special) of the tokens that files list by id, ascending."""
+        decoder = self.node.get("added_tokens_decoder", dict, {})
+        for number, entry in sorted(decoder.items(), key=lambda row: int(row[0]) if ID.fullmatch(row[0]) else -1):
+            if not ID.fullmatch(number) or not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+                raise self.node.child("added_tokens_decoder").bad(entry, "an id and a token with content")
+            yield entry["content"], int(number), entry, bool(entry.get("special"))
+        more = {} if "added_tokens_decoder" in self.config else self.more
+        for content, number in more.items():
+            if type(number) is not int or number < 0:
+                raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id, 0 or more")
+        by_number = {number: content for content, number in more.items()}  # of equal numbers the last
+        for number, content in sorted(by_number.items()):
+            yield content, number, {}, False
+
     def added(self, ids: dict[str, Any]) -> list[dict[str, Any]]:
         """All added tokens as rows of a tokenizer.json."""
         rows: dict[str, dict[str, Any]] = {}
@@ -306,21 +322,10 @@ class _Beside:
                 before[content] = rows[content]
             rows[content] = {"id": token, "content": content, "special": special, **chosen}
 
-        decoder = self.node.get("added_tokens_decoder", dict, {})
-        for number, entry in sorted(decoder.items(), key=lambda row: int(row[0]) if ID.fullmatch(row[0]) else -1):
-            if not ID.fullmatch(number) or not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
-                raise self.node.child("added_tokens_decoder").bad(entry, "an id and a token with content")
-            enter(entry["content"], int(number), entry, bool(entry.get("special")))
-            top = max(top, int(number) + 1)
-        more = {} if "added_tokens_decoder" in self.config else self.more
-        for content, number in more.items():
-            if type(number) is not int or number < 0:
-                raise Node(self.node.file, f"added_tokens.json[{content!r}]", None).bad(number, "an id, 0 or more")
-        by_number = {number: content for content, number in more.items()}  # of equal numbers the last
-        for number, content in sorted(by_number.items()):
-            enter(content, number, {}, False)
+        for content, number, flags, special in self._numbered():
+            enter(content, number, flags, special)
             top = max(top, number + 1)
-        said = frozenset(rows)
+        said, decoder = frozenset(rows), self.node.get("added_tokens_decoder", dict, {})
         named = [row for row in (*map(self.config.get, ORDER), *self.extra) if row]
         by_files = {
             row["content"] if isinstance(row, dict) else row
