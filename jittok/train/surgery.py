@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jittok.common.pipeline.pipeline import ragged_bytes
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 from jittok.common.writers.gguf_file import GgufVocab, write_gguf
 from jittok.errors import UnsupportedVocab
@@ -20,7 +21,7 @@ from jittok.tokenizer import Tokenizer
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
 from jittok.train.learner import MergeRules, WordCounts, learn
-from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
+from jittok.vocab.vocab import NO_TOKEN, Vocab
 
 NORMAL = 4
 ROLES = ("bos", "eos", "eot", "eom", "unk", "sep", "pad", "mask")

@@ -6,8 +6,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.pipeline import ragged_bytes
 from jittok.vocab.types import type_named
-from jittok.vocab.vocab import Vocab, ragged_bytes, split_merge
+from jittok.vocab.vocab import Vocab, split_merge
 
 ATTRIBUTES = (
     "unknown", "unused", "normal", "control", "user_defined", "byte", "normalized", "lstrip", "rstrip", "single_word",

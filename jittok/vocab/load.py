@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.pipeline.pipeline import packed, ragged_bytes
 from jittok.common.unicode.characters import KMER_MARK
 from jittok.errors import InWords, MalformedVocab, UnsupportedVocab
 from jittok.kernels.pretokenize.records import pre_type
@@ -16,7 +17,7 @@ from jittok.vocab.gguf import Header, Source, StringArray
 from jittok.vocab.keys import DEFAULT_ALIGNMENT
 from jittok.vocab.releases import FLAGS_SINCE, MODELS_SINCE, TEXTS_SINCE, Release, has, release_named, release_names
 from jittok.vocab.types import DefaultIds, type_named, type_of_model
-from jittok.vocab.vocab import NO_TOKEN, Vocab, ragged_bytes
+from jittok.vocab.vocab import NO_TOKEN, Vocab
 
 MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, (1 << 24) - 1
 """LONGEST_TOKEN: lengths of pieces are in 24 bits. llama.cpp has no bound of its own."""
@@ -241,13 +242,7 @@ def _tokens(header: Header, facts: dict[str, Any]) -> dict[str, Any]:
 
 def _name_empty(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Tokens without a text are called [EMPTY_<id>]."""
-    return _flat([text or b"[EMPTY_%d]" % token for token, text in enumerate(ragged_bytes(data, offsets))])
-
-
-def _flat(texts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
-    return np.frombuffer(b"".join(texts), np.uint8), offsets
+    return packed([text or b"[EMPTY_%d]" % token for token, text in enumerate(ragged_bytes(data, offsets))])
 
 
 def _refuse_twins(file: str, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
@@ -271,7 +266,7 @@ def _without_marks(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple
     for token in range(after, len(texts)):
         if len(texts[token]) > len(KMER_MARK):
             texts[token] = texts[token].removesuffix(KMER_MARK)
-    return _flat(texts)
+    return packed(texts)
 
 
 def _ids(header: Header, defaults: DefaultIds, count: int, *, no_bos: bool) -> dict[str, Any]:

@@ -19,7 +19,13 @@ from jittok.common.record import Record
 from jittok.vocab.releases import FLAGS_SINCE, NEWEST
 from jittok.vocab.types import type_named
 
+if TYPE_CHECKING:
+    from jittok.vocab.as_pipeline import GgufPipeline
+
+NO_TOKEN = -1
+"""A special id that the vocabulary does not have."""
 VERSION = b"jittok vocabulary 1"
+"""Begins what a fingerprint hashes."""
 _FIELDS = [
     "model",
     "type",
@@ -63,65 +69,6 @@ _ARRAYS = [
     "special_tokens",
     "charsmap",
 ]
-
-
-def fingerprint(vocab: Any) -> str:
-    """32 hex digits over the canonical content of a `Vocab`.
-
-    Not included:
-    - the path of the file;
-    - names (the attributes hold what names decide), other keys, and the order of keys;
-    - merge lines that repeat or can never match (only the order of ranks counts);
-    - the sign of a zero score.
-    """
-    digest = blake2b(VERSION, digest_size=16)
-
-    def add(name: str, content: bytes) -> None:
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-
-    for name in _FIELDS:
-        add(name, repr(getattr(vocab, name)).encode())
-    for name, matters in _since_the_first_release(vocab):
-        if matters:
-            add(name, b"True")
-    add("eog_ids", repr(sorted(vocab.eog_ids)).encode())
-    for name in _ARRAYS:
-        array = np.ascontiguousarray(getattr(vocab, name))
-        add(name, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
-    add("scores", (vocab.scores + np.float32(0)).astype("<f4").tobytes())
-    add("merges", _canonical_merges(vocab))
-    return digest.hexdigest()
-
-
-def _since_the_first_release(vocab: Any) -> tuple[tuple[str, bool], ...]:
-    """Differences of llama.cpp's releases that can change an answer for a vocabulary. The oldest release adds nothing,
-    so that recorded fingerprints stay valid."""
-    return (
-        ("shortest_utf8", vocab.shortest_utf8 and type_named(vocab.type).reads_characters),
-        ("adds_around", vocab.adds_around and vocab.model in FLAGS_SINCE and (vocab.add_bos or vocab.add_eos)),
-        ("nfc", vocab.nfc),
-    )
-
-
-def _canonical_merges(vocab: Any) -> bytes:
-    """The merge lines that can match, each once, in order, after the length of their left part.
-
-    No symbol of a word holds a space, so a pair with a space never matches. Without such pairs the spaces between the
-    parts say where a line ends, whatever else is in them. A line holds one pair (split_merge): lines are compared.
-    """
-    lines = [line for line in ragged_bytes(vocab.merge_bytes, vocab.merge_offsets) if line.count(b" ") == 1]
-    cuts = [line.find(b" ") for line in lines]
-    kept = [b"%d %s" % (cut, line) for cut, line in zip(cuts, lines, strict=True) if 0 < cut < len(line) - 1]
-    return b"\n".join(dict.fromkeys(kept))
-
-
-if TYPE_CHECKING:
-    from jittok.vocab.as_pipeline import GgufPipeline
-
-__all__ = ["NO_TOKEN", "Vocab", "ragged_bytes", "split_merge"]
-
-NO_TOKEN = -1
-"""A special id that the vocabulary does not have."""
 
 
 class Vocab(Record, eq=False):
@@ -239,3 +186,53 @@ def split_merge(line: bytes) -> tuple[bytes, bytes]:
     """The two parts of a merge line: cut at the first space after byte 0; without one, a pair that never matches."""
     cut = line.find(b" ", 1)
     return (line[:cut], line[cut + 1 :]) if cut >= 0 else (b"", b"")
+
+
+def fingerprint(vocab: Any) -> str:
+    """32 hex digits over the canonical content of a `Vocab`.
+
+    Not included:
+    - the path of the file;
+    - names (the attributes hold what names decide), other keys, and the order of keys;
+    - merge lines that repeat or can never match (only the order of ranks counts);
+    - the sign of a zero score.
+    """
+    digest = blake2b(VERSION, digest_size=16)
+
+    def add(name: str, content: bytes) -> None:
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+
+    for name in _FIELDS:
+        add(name, repr(getattr(vocab, name)).encode())
+    for name, matters in _since_the_first_release(vocab):
+        if matters:
+            add(name, b"True")
+    add("eog_ids", repr(sorted(vocab.eog_ids)).encode())
+    for name in _ARRAYS:
+        array = np.ascontiguousarray(getattr(vocab, name))
+        add(name, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+    add("scores", (vocab.scores + np.float32(0)).astype("<f4").tobytes())
+    add("merges", _canonical_merges(vocab))
+    return digest.hexdigest()
+
+
+def _since_the_first_release(vocab: Any) -> tuple[tuple[str, bool], ...]:
+    """Differences of llama.cpp's releases that can change an answer for a vocabulary. The oldest release adds nothing,
+    so that recorded fingerprints stay valid."""
+    return (
+        ("shortest_utf8", vocab.shortest_utf8 and type_named(vocab.type).reads_characters),
+        ("adds_around", vocab.adds_around and vocab.model in FLAGS_SINCE and (vocab.add_bos or vocab.add_eos)),
+        ("nfc", vocab.nfc),
+    )
+
+
+def _canonical_merges(vocab: Any) -> bytes:
+    """The merge lines that can match, each once, in order, after the length of their left part.
+
+    No symbol of a word holds a space, so a pair with a space never matches. Without such pairs the spaces between the
+    parts say where a line ends, whatever else is in them. A line holds one pair (split_merge): lines are compared.
+    """
+    lines = [line for line in ragged_bytes(vocab.merge_bytes, vocab.merge_offsets) if line.count(b" ") == 1]
+    cuts = [line.find(b" ") for line in lines]
+    kept = [b"%d %s" % (cut, line) for cut, line in zip(cuts, lines, strict=True) if 0 < cut < len(line) - 1]
+    return b"\n".join(dict.fromkeys(kept))

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from jittok.common.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, own, proven
 from jittok.errors import InWords, MalformedArray
-from jittok.kernels.inputs.texts import PART_BYTES, Documents, read_only_array
+from jittok.kernels.inputs.texts import PART_BYTES, Documents
+from jittok.kernels.jit import frozen
 
 Rows = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 WHOLE_CHUNK = 1 << 20
@@ -57,9 +58,7 @@ def _rejoined(parts: list[Documents]) -> Documents:
     starts = np.concatenate([part.starts + shift for part, shift in zip(parts, shifts, strict=True)])
     stops = np.concatenate([part.stops + shift for part, shift in zip(parts, shifts, strict=True)])
     data = np.concatenate([part.data for part in parts])
-    return Documents(
-        read_only_array(data, np.uint8), read_only_array(starts, np.int64), read_only_array(stops, np.int64)
-    )
+    return Documents(frozen(data, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64))
 
 
 def _parts_of(array: Any) -> Iterator[Documents]:
@@ -85,9 +84,9 @@ def _parts_of(array: Any) -> Iterator[Documents]:
 def _documents_of(rows: Rows) -> Documents:
     data, starts, stops = rows
     return Documents(
-        read_only_array(data, np.uint8),
-        read_only_array(starts, np.int64),
-        read_only_array(stops, np.int64),
+        frozen(data, np.uint8),
+        frozen(starts, np.int64),
+        frozen(stops, np.int64),
         theirs=True,
     )
 

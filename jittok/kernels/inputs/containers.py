@@ -21,7 +21,8 @@ from jittok.common.rows import Ragged
 from jittok.common.rows.checks import is_held, proven
 from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs.arrow import of_arrow
-from jittok.kernels.inputs.texts import PADDING, PART_BYTES, Documents, read_only_array, to_bytes
+from jittok.kernels.inputs.texts import PADDING, PART_BYTES, Documents, to_bytes
+from jittok.kernels.jit import frozen
 from jittok.kernels.memory.objects import bytes_in_place, can_read_in_place, joined_texts, memory_at, texts_in_place
 
 BLOCK = 512
@@ -117,7 +118,7 @@ def _of_objects(
     if not in_place or not can_read_in_place():
         one = texts[0] if in_place and isinstance(texts, list | tuple) and len(texts) == 1 else None
         if type(one) is bytes and len(one) > LONGEST_UNPADDED:  # joining it would copy it
-            ends = read_only_array([0, len(one)], np.int64)
+            ends = frozen([0, len(one)], np.int64)
             yield Documents(np.frombuffer(one, np.uint8), ends[:1], ends[1:])
         else:
             yield from _of_iterable(texts, replace, nulls)
@@ -208,13 +209,11 @@ def _part_in_place(
     if widths is None and int(sizes.sum()) < SHORT_TEXT_BYTES * sizes.size:
         ends = np.append(0, np.cumsum(sizes))
         ends.flags.writeable = False
-        return Documents(read_only_array(joined_texts(addresses, sizes, PAD), np.uint8), ends[:-1], ends[1:])
+        return Documents(frozen(joined_texts(addresses, sizes, PAD), np.uint8), ends[:-1], ends[1:])
     front = int(addresses.argmin())
     data = memory_at(int(addresses[front]), max(int(sizes[front]), 1))  # a byte of 0 is after each
     starts = addresses - addresses[front]
-    return Documents(
-        data, read_only_array(starts, np.int64), read_only_array(starts + sizes, np.int64), kept, widths=widths
-    )
+    return Documents(data, frozen(starts, np.int64), frozen(starts + sizes, np.int64), kept, widths=widths)
 
 
 def _joined(block: list[Any], replace: bool, first: int, nulls: bool) -> tuple[bytes, NDArray[np.int64]]:
@@ -259,9 +258,9 @@ def _of_numpy(texts: NDArray[Any], replace: bool, in_place: bool, wide: int) -> 
         stops = starts + np.char.str_len(flat)
         proven(starts, stops, data.size, "a NumPy array")
         yield Documents(
-            read_only_array(data, np.uint8),
-            read_only_array(starts, np.int64),
-            read_only_array(stops, np.int64),
+            frozen(data, np.uint8),
+            frozen(starts, np.int64),
+            frozen(stops, np.int64),
             theirs=True,
         )
     elif kind in "OTU":

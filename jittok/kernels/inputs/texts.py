@@ -32,13 +32,6 @@ Errors = Literal["strict", "replace"]
 """What is done about a text that cannot be encoded."""
 
 
-def read_only_array(array: Any, dtype: Any) -> NDArray[Any]:
-    """A read-only, C-contiguous view of an array."""
-    view = np.ascontiguousarray(array, dtype=dtype).view()
-    view.flags.writeable = False
-    return view
-
-
 class Documents(NamedTuple):
     """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only.
 
@@ -71,9 +64,9 @@ class Documents(NamedTuple):
             )
             data, ends = utf8_of(addresses, sizes, self.widths[first:last], capacity, np.arange(first, last))
             return Documents(
-                read_only_array(data, np.uint8),
-                read_only_array(ends[:-1], np.int64),
-                read_only_array(ends[1:], np.int64),
+                frozen(data, np.uint8),
+                frozen(ends[:-1], np.int64),
+                frozen(ends[1:], np.int64),
             )
         starts, stops = self.starts[first:last], self.stops[first:last]
         low, high = (int(starts[0]), int(stops[-1])) if last > first else (0, 0)
@@ -82,9 +75,7 @@ class Documents(NamedTuple):
         size = high - low + PAD
         data = np.empty(size, np.uint8) if capacity is None or capacity.size < size else capacity[:size]
         data[:-PAD], data[-PAD:] = self.data[low:high], 0
-        return Documents(
-            read_only_array(data, np.uint8), read_only_array(starts, np.int64), read_only_array(stops, np.int64)
-        )
+        return Documents(frozen(data, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64))
 
     def between(self, start: int, stop: int) -> bytes:
         """A copy of data[start:stop], a part of one document."""
@@ -248,7 +239,7 @@ def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
     if isinstance(getattr(ids, "mask", None), np.ndarray | np.bool_):  # np.ma, which is not imported for this
         array = ids = np.asarray(ids.compressed())
     if array.dtype == np.int32:
-        return read_only_array(array, np.int32)
+        return frozen(array, np.int32)
     if array.size and array.dtype.kind not in "iu":
         for token in ids:  # NumPy makes objects or floats of what is too large for 64 bits
             if type(token) is int and not 0 <= token < vocab_size:
@@ -256,4 +247,4 @@ def to_ids(ids: Any, vocab_size: int) -> NDArray[np.int32]:
         raise TypeError(f"found ids of {array.dtype}, expected integers")
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < vocab_size):
         raise InvalidToken(int(array[np.argmax((array < 0) | (array >= vocab_size))]), vocab_size)
-    return read_only_array(array, np.int32)
+    return frozen(array, np.int32)
