@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from write_gguf import vocab_file
 
+from jittok.common.pipeline.pipeline import packed
 from jittok.errors import MalformedVocab
 from jittok.vocab import read_vocab
 from jittok.vocab.attributes import EOG_TEXTS, ID_TEXTS, PHI3_TEXTS, USER_TEXTS, TextIndex
-from jittok.vocab.load import _flat
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER, BYTE, LSTRIP, RSTRIP = 1, 2, 4, 8, 16, 32, 128, 256
 TYPE_OF = {NORMAL: 1, UNKNOWN: 2, CONTROL: 3, USER: 4, UNUSED: 5, BYTE: 6}
@@ -185,7 +185,7 @@ texts = st.lists(
 
 @given(texts, texts)
 def test_texts_are_found_as_in_a_dict(tokens, wanted):
-    table = TextIndex(*_flat(tokens))
+    table = TextIndex(*packed(tokens))
     assert len(table) == len(tokens)
     assert [table[k] for k in range(len(tokens))] == tokens
     assert table.find(wanted) == {text: tokens.index(text) for text in wanted if text in tokens}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jittok.common.pipeline.pipeline import packed
 from jittok.vocab.attributes import BUCKETS, _heap_sort, std_hashes, std_sort, unordered_map_order
-from jittok.vocab.load import _flat
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "libstdcxx.json").read_text(encoding="utf-8"))
 
@@ -49,13 +49,13 @@ def test_a_part_is_sorted_by_a_heap_and_the_rest_is_left_alone(items, low, high)
 
 
 def walk(texts):
-    return unordered_map_order(*_flat(texts)).tolist()
+    return unordered_map_order(*packed(texts)).tolist()
 
 
 def test_hashes_are_those_of_std_hash_whatever_stands_beside():
     texts = list(RECORDED["hashes"])
-    together = std_hashes(*_flat([text.encode() for text in texts])).tolist()
-    alone = [std_hashes(*_flat([text.encode()])).tolist()[0] for text in texts]
+    together = std_hashes(*packed([text.encode() for text in texts])).tolist()
+    alone = [std_hashes(*packed([text.encode()])).tolist()[0] for text in texts]
     assert (
         [f"{value:016x}" for value in together]
         == [f"{value:016x}" for value in alone]
@@ -75,7 +75,7 @@ def test_a_walk_meets_every_key_once(keys):
 
 @given(st.lists(st.binary(max_size=9), min_size=1, max_size=70, unique=True))
 def test_a_walk_is_that_of_a_list_which_nodes_are_put_into_one_by_one(keys):
-    hashes = std_hashes(*_flat(keys)).tolist()
+    hashes = std_hashes(*packed(keys)).tolist()
     nodes, count = [], 1
 
     def put(node):

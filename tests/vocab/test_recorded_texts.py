@@ -19,10 +19,10 @@ from make_texts import SETS
 from write_gguf import T, vocab_file, write_gguf
 
 import jittok
+from jittok.common.pipeline.pipeline import packed
 from jittok.reference import attributes as reference
 from jittok.vocab import attributes, read_vocab
 from jittok.vocab import attributes as product
-from jittok.vocab.load import _flat
 from jittok.vocab.releases import TEXTS_SINCE
 
 DATA = Path(__file__).parents[1] / "data"
@@ -190,4 +190,4 @@ def test_drawn_mixtures_are_treated_as_by_the_reference(tokens, types, ids, abou
 @given(st.lists(st.binary(min_size=1, max_size=20), unique=True, max_size=150))
 def test_a_map_is_walked_as_by_the_reference(texts):
     walked = [texts.index(text) for text in reference.map_order(texts)]
-    assert attributes.unordered_map_order(*_flat(texts)).tolist() == walked
+    assert attributes.unordered_map_order(*packed(texts)).tolist() == walked
