@@ -1,6 +1,6 @@
 """Models of a Pipeline as data: how one pre-token is encoded.
 
-Token texts are in the Pipeline; a model has what it knows beside them. Arrays go by id where nothing else is said.
+Token texts are in the Pipeline; a model holds everything else. Arrays are indexed by token id unless noted.
 """
 
 from __future__ import annotations
