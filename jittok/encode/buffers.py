@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.pipeline import Pipeline
+from jittok.common.pipeline.pipeline import read_only_array
 from jittok.encode import limits
 from jittok.kernels.fragments import PAD, REPORT_SIZE
 from jittok.kernels.inputs import Documents
@@ -51,13 +52,6 @@ SPARE = 1 << 24
 WORD = np.dtype(np.int32).itemsize
 POSSIBLE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap, "MADV_HUGEPAGE")
 """Linux. Other systems count memory that is not touched, or clear it when it is mapped."""
-
-
-def read_only_array(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
-    """A read-only array."""
-    array = np.array(values, dtype)
-    array.flags.writeable = False
-    return array
 
 
 def _pair(size: int, dtype: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -95,7 +89,7 @@ class Workspace:
         self.counting, self.passed = False, 0  # whether ids are only counted, and how many were discarded already
         self.grow_fragments(64)
         self.grow_ends(1)
-        self.one_start = read_only_array([0])
+        self.one_start = read_only_array([0], np.int64)
         self.one_stop, self.read_one_stop = _pair(1, np.int64)
         capacity, text = _pair(limits.LONGEST_HELD + PAD, np.uint8)
         capacity[:] = 0

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.locks import Lock, once
+from jittok.common.pipeline.pipeline import read_only_array
 from jittok.encode import limits
-from jittok.encode.buffers import Mapping, Workspace, read_only_array, weight_of
+from jittok.encode.buffers import Mapping, Workspace, weight_of
 from jittok.encode.cutters import EncodeOptions, LlamaCutter, cut, mark_inner_texts, whole_text_fragment
 from jittok.encode.plan import ANY_BYTES, BEFORE, BY_KERNEL, FragmentTexts, Plan, gguf_plan, model_of
 from jittok.encode.short_text import try_short_text
@@ -464,7 +465,7 @@ class Encoder:
             return count + len(found)
         whole = replace_unencodable(self.vocab, code, raw) if replace else None
         if whole:
-            offsets = read_only_array([0]), read_only_array([len(whole)])
+            offsets = read_only_array([0], np.int64), read_only_array([len(whole)], np.int64)
             text = FragmentTexts(
                 np.frombuffer(whole, np.uint8), *offsets, read_only_array([texts.tokens[at]], np.int32)
             )
