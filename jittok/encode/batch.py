@@ -64,16 +64,10 @@ def count_one(encoder: Encoder, text: bytes, rule: EncodeOptions, threads: int |
 
 
 def stretches(
-    encoder: Encoder,
-    texts: Any,
-    rule: EncodeOptions,
-    threads: int | None,
-    progress: bool = False,
-    keep_ids: bool = True,
-    extra_results: Callable[..., Any] | None = None,
-    together: bool = False,
+    encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int | None, progress: bool = False,
+    keep_ids: bool = True, extra_results: Callable[..., Any] | None = None, together: bool = False,
     chunked: bool = False,
-) -> Iterator[tuple[Any, ...]]:
+) -> Iterator[tuple[Any, ...]]:  # fmt: skip
     """Yields ids (int32) and ends of rows (int64) of one stretch of documents after another, in order.
 
     Without `keep_ids` there are only ends. The next texts are read while threads work. Errors are raised in the order

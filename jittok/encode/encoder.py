@@ -269,30 +269,14 @@ class Encoder:
         return count
 
     def encode(
-        self,
-        workspace: Workspace,
-        docs: Documents,
-        first: int,
-        last: int,
-        fragments: int,
-        rule: EncodeOptions,
-        base: int,
-        at: int = 0,
-    ) -> int:
+        self, workspace: Workspace, docs: Documents, first: int, last: int, fragments: int, rule: EncodeOptions,
+        base: int, at: int = 0,
+    ) -> int:  # fmt: skip
         """Encode the workspace's fragments, which are those of documents first .. last - 1 (see `cut`). The ids are
         written after the workspace's first `at`. Returns the number of its ids now. base: the number of document 0.
         Raises EncodingFailed."""
-        done = self.encode_fragments(
-            workspace,
-            docs,
-            workspace.read_starts,
-            workspace.read_stops,
-            workspace.read_tokens,
-            fragments,
-            docs.size(first, last),
-            rule,
-            at,
-        )
+        cut = workspace.read_starts, workspace.read_stops, workspace.read_tokens
+        done = self.encode_fragments(workspace, docs, *cut, fragments, docs.size(first, last), rule, at)
         if isinstance(done, int):
             return done
         document = 0

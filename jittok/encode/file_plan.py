@@ -216,7 +216,7 @@ def compile_plan(pipeline: Pipeline) -> CompiledPlan | None:
         return _unigram(pipeline) or _planned_words(pipeline)
     if isinstance(pipeline.model, WordPiece):
         return _planned_words(pipeline)
-    front, stages = _prefix_apart(pipeline.split)
+    front, stages = _without_prefix(pipeline.split)
     bare = pipeline._replace(normalize=(), split=stages, added_bytes=pipeline.added_bytes[:0],
                                added_offsets=pipeline.added_offsets[:1], added_ids=pipeline.added_ids[:0],
                                added_flags=pipeline.added_flags[:0])  # fmt: skip
@@ -287,7 +287,7 @@ def _characters(split: tuple[Splitter, ...]) -> tuple[str, ...]:
     return tuple(chr(c) for byte, c in enumerate(CHARACTER_OF_BYTE) if byte not in IN_NO_TEXT)
 
 
-def _prefix_apart(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter, ...]]:
+def _without_prefix(split: tuple[Splitter, ...]) -> tuple[Splitter | None, tuple[Splitter, ...]]:
     """(the first stage if it only writes a prefix, the stages after it)."""
     if split and isinstance(split[0], PrefixSpace):
         return split[0], split[1:]

@@ -162,7 +162,7 @@ class PreparedTexts:
             texts = _done(step, workspace, texts)
         done = self._encoder.run(workspace, texts, texts.number, count, ends, replace)
         if isinstance(done, int) and plan.unused is not None:
-            done = unused_taken_apart(plan.unused, workspace, ends, texts.number, count, done)
+            done = split_unused(plan.unused, workspace, ends, texts.number, count, done)
         if isinstance(done, int) and plan.join is not None:
             kernel, unknown = plan.join
             done = int(workspace.run(kernel, workspace.ids, ends, texts.number, count, unknown))
@@ -327,7 +327,7 @@ class WindowedMerger:
         """Fix the ids from `first` on: unused pieces are split, and repeats of the unknown token become one. Returns
         their new end."""
         if self.unused is not None:
-            last = unused_taken_apart(self.unused, workspace, np.array([last]), 1, first, last)
+            last = split_unused(self.unused, workspace, np.array([last]), 1, first, last)
         if self.unknown is None:
             return last
         return int(
@@ -335,7 +335,7 @@ class WindowedMerger:
         )
 
 
-def unused_taken_apart(
+def split_unused(
     table: Unused, workspace: Workspace, ends: NDArray[np.int64], fragments: int, first: int, last: int
 ) -> int:
     """Replace unused pieces among ids first .. last - 1 of a workspace by their parts. Returns the new end of the ids.

@@ -303,7 +303,7 @@ class WordByWord(Step):
 
     def run(self, workspace: Workspace, texts: FragmentTexts) -> FragmentTexts:
         """The fragments after this step."""
-        words, ends = _apart(self._cut.run(workspace, texts), texts.tokens)
+        words, ends = _marked_words(self._cut.run(workspace, texts), texts.tokens)
         for step in self._steps:
             words = step.run(workspace, words)
         begins = np.concatenate([[0], ends[:-1]])
@@ -312,7 +312,7 @@ class WordByWord(Step):
         return FragmentTexts(words.data, frozen(starts, np.int64), frozen(stops, np.int64), texts.tokens, words.kept)
 
 
-def _apart(texts: FragmentTexts, tokens: NDArray[np.int32]) -> tuple[FragmentTexts, NDArray[np.int64]]:
+def _marked_words(texts: FragmentTexts, tokens: NDArray[np.int32]) -> tuple[FragmentTexts, NDArray[np.int64]]:
     """(marked words as texts, int64[count]: their number up to the end of each text). A fragment with an id counts as
     one word."""
     size, used = texts.data.size // MARKS * 8, int(texts.stops.max(initial=0))
