@@ -18,7 +18,6 @@ from jittok.align.by_lengths import (
 )
 from jittok.align.conversions import character_spans, spans_through_nfc
 from jittok.align.lengths import build_lengths
-from jittok.align.replay import replayed_parts, replayed_tokens
 from jittok.common.locks import once
 from jittok.kernels.fragments import FRAGMENT, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.kernels.inputs import Documents
@@ -111,7 +110,14 @@ class Aligner:
                 self.lengths, self._rewriting, data, cut.starts, cut.stops, cut.tokens, cut.ends, cut.ids,
                 np.empty(capacity, np.int64), np.empty(capacity, np.int64), flat, left, count,
             )  # fmt: skip
-        for fragment, origin in left[: 2 * count].reshape(-1, 2).tolist():
+        if count:
+            self._replay(data, cut, spans, left[: 2 * count])
+
+    def _replay(self, data: U8, cut: EncodedFragments, spans: OutI64, left: OutI64) -> None:
+        """Write the spans of the fragments that the reference encodes again."""
+        from jittok.align.replay import replayed_parts, replayed_tokens
+
+        for fragment, origin in left.reshape(-1, 2).tolist():
             start, stop = int(cut.starts[fragment]), int(cut.stops[fragment])
             prefixed = bool(cut.tokens[fragment] == TEXT_PREFIXED)
             before, end = int(cut.ends[fragment - 1]) if fragment else 0, int(cut.ends[fragment])
