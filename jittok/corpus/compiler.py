@@ -74,6 +74,68 @@ class Summary:
         return asdict(self)
 
 
+def compile_corpus(
+    inputs: Sequence[str | os.PathLike[str]],
+    tok: Tokenizer,
+    out: str | os.PathLike[str],
+    options: Options | None = None,
+    *,
+    threads: int | None = None,
+    engine: str = "threads",
+    check_space: bool = True,
+    report: Callable[[Progress], None] | None = None,
+    max_document_bytes: int | None = None,
+) -> Summary:
+    """Write the corpus directory `out`, or resume where an earlier run of the same call was interrupted.
+
+    An interrupted run continues with the release of llama.cpp that it was begun with, unless `tok` was loaded for
+    another one. What has been written stays, and the next call continues from there. `report` is called after each
+    range. `max_document_bytes` overrides that of the options. Raises CorpusError for unreadable input (with file and
+    line), for a directory that was begun with other inputs or options, and while another process is writing to it.
+    Raises OSError when the disk is full.
+    """
+    if isinstance(inputs, str | os.PathLike):
+        raise TypeError(f"inputs: found one name, expected a list: [{os.fspath(inputs)!r}]")
+    start = time.perf_counter()
+    options, given, out = options or Options(), out, Path(out)
+    if max_document_bytes is not None:
+        options = replace(options, max_document_bytes=max_document_bytes)
+    tok, options = with_recorded_release(tok, out), replace(options, cuts=cuts_of(out))
+    if engine not in ENGINES:
+        raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
+    check_local(given, "--out")
+    sources, left_out = inputs_of(inputs, options, out)
+    formats = formats_of(tok, sources, options)
+    encoder = RangeEncoder(tok, sources, options)
+    with _locked(out), naming(out):
+        plan = make_plan(tok, sources, options, out)
+        with closing(CorpusRun(out, plan, sources, formats, encoder)) as run:
+            resumed = run.begin()
+            if not run.complete:
+                if check_space:
+                    run.check_space()
+                run.go(engine_of(engine, threads), report, start)
+            return run.summary(time.perf_counter() - start, resumed, left_out)
+
+
+def inputs_of(inputs: Sequence[str | os.PathLike[str]], options: Options, out: Path) -> tuple[list[Source], list[str]]:
+    """The inputs of a corpus, and what was left out. CorpusError for any that are not what the options expect, and for
+    an output that cannot be one: checked before anything is written."""
+    check_out(out)
+    sources, left_out = find_sources(inputs, options, without=out)
+    check_looks(sources, options)
+    check_options(sources, options)
+    return sources, left_out
+
+
+def check_out(out: Path) -> None:
+    """CorpusError for an output that is not a directory, or that holds files of no run."""
+    if out.exists() and not out.is_dir():
+        raise CorpusError(str(out), InWords("a file"), "a folder, or a path that does not exist yet")
+    if out.is_dir() and not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):
+        refuse_strange(out)
+
+
 def refuse_strange(out: Path) -> None:
     """CorpusError for a directory that holds files of no run."""
     strange = sorted(path.name for path in out.iterdir() if path.name not in (WORK, LOCK))
@@ -81,6 +143,36 @@ def refuse_strange(out: Path) -> None:
         raise CorpusError(
             str(out), ", ".join(strange)[:80], "an empty directory, or one that jittok corpus began to write"
         )
+
+
+def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> list[Format]:
+    """The formats of a run, the report of bad documents last. CorpusError for a format that cannot hold the ids."""
+    facts = Facts(tok.vocab_size, tok.name or "", tok.fingerprint, options.dtype, [source.path for source in sources])
+    return [*make_formats(options.formats, facts), Errors(replace(facts, dtype="auto"))]
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Makes a directory, and keeps other processes from writing to it. CorpusError while one does."""
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError:
+        raise missing("compiling a corpus", "filelock", "cli,corpus") from None
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / LOCK
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        found = InWords("something other than a file")
+        raise CorpusError(str(path), found, "a file that jittok made: remove what is there")
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        found = InWords("another process that is writing it")
+        raise CorpusError(str(out), found, "one writer at a time: wait until it has finished") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class CorpusRun:
@@ -353,95 +445,3 @@ class CorpusRun:
             out=str(self.out), shards=len(found["shards"]), bytes=size, seconds=seconds, resumed=resumed,
             left_out=tuple(left_out), lost_inputs=sum("lost" in row for row in found["inputs"]), **numbers,
         )  # fmt: skip
-
-
-def compile_corpus(
-    inputs: Sequence[str | os.PathLike[str]],
-    tok: Tokenizer,
-    out: str | os.PathLike[str],
-    options: Options | None = None,
-    *,
-    threads: int | None = None,
-    engine: str = "threads",
-    check_space: bool = True,
-    report: Callable[[Progress], None] | None = None,
-    max_document_bytes: int | None = None,
-) -> Summary:
-    """Write the corpus directory `out`, or resume where an earlier run of the same call was interrupted.
-
-    An interrupted run continues with the release of llama.cpp that it was begun with, unless `tok` was loaded for
-    another one. What has been written stays, and the next call continues from there. `report` is called after each
-    range. `max_document_bytes` overrides that of the options. Raises CorpusError for unreadable input (with file and
-    line), for a directory that was begun with other inputs or options, and while another process is writing to it.
-    Raises OSError when the disk is full.
-    """
-    if isinstance(inputs, str | os.PathLike):
-        raise TypeError(f"inputs: found one name, expected a list: [{os.fspath(inputs)!r}]")
-    start = time.perf_counter()
-    options, given, out = options or Options(), out, Path(out)
-    if max_document_bytes is not None:
-        options = replace(options, max_document_bytes=max_document_bytes)
-    tok, options = with_recorded_release(tok, out), replace(options, cuts=cuts_of(out))
-    if engine not in ENGINES:
-        raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
-    check_local(given, "--out")
-    sources, left_out = inputs_of(inputs, options, out)
-    formats = formats_of(tok, sources, options)
-    encoder = RangeEncoder(tok, sources, options)
-    with _locked(out), naming(out):
-        plan = make_plan(tok, sources, options, out)
-        with closing(CorpusRun(out, plan, sources, formats, encoder)) as run:
-            resumed = run.begin()
-            if not run.complete:
-                if check_space:
-                    run.check_space()
-                run.go(engine_of(engine, threads), report, start)
-            return run.summary(time.perf_counter() - start, resumed, left_out)
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Makes a directory, and keeps other processes from writing to it. CorpusError while one does."""
-    try:
-        from filelock import FileLock, Timeout
-    except ImportError:
-        raise missing("compiling a corpus", "filelock", "cli,corpus") from None
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / LOCK
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        found = InWords("something other than a file")
-        raise CorpusError(str(path), found, "a file that jittok made: remove what is there")
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        found = InWords("another process that is writing it")
-        raise CorpusError(str(out), found, "one writer at a time: wait until it has finished") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def inputs_of(inputs: Sequence[str | os.PathLike[str]], options: Options, out: Path) -> tuple[list[Source], list[str]]:
-    """The inputs of a corpus, and what was left out. CorpusError for any that are not what the options expect, and for
-    an output that cannot be one: checked before anything is written."""
-    check_out(out)
-    sources, left_out = find_sources(inputs, options, without=out)
-    check_looks(sources, options)
-    check_options(sources, options)
-    return sources, left_out
-
-
-def check_out(out: Path) -> None:
-    """CorpusError for an output that is not a directory, or that holds files of no run."""
-    if out.exists() and not out.is_dir():
-        raise CorpusError(str(out), InWords("a file"), "a folder, or a path that does not exist yet")
-    if out.is_dir() and not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):
-        refuse_strange(out)
-
-
-def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> list[Format]:
-    """The formats of a run, the report of bad documents last. CorpusError for a format that cannot hold the ids."""
-    facts = Facts(tok.vocab_size, tok.name or "", tok.fingerprint, options.dtype, [source.path for source in sources])
-    return [*make_formats(options.formats, facts), Errors(replace(facts, dtype="auto"))]

@@ -51,13 +51,19 @@ SLOW_EXACT_BYTES = 256 << 10
 """The same limit where plain Python encodes, about a hundred times slower."""
 MOST_SECONDS = 10.0
 """Seconds of probing, after which no further probe begins: a slow vocabulary costs no more than this and one probe."""
-PROBES, PROBE_BYTES = 32, 128 << 10
 QUICK_PROBES = 8
 LONG_DOCUMENT_RATIO = 2
 """An interval whose last document extends beyond this many times its size is estimated from its own bytes alone."""
-START_BYTES, LONGEST_START, BYTES_PER_READ = 1 << 20, 64 << 20, 64 << 10
 IDS32_WIDTH = 4
 NORMAL_95 = 1.96
+SHORT_RUN_BYTES, LONG_RUN_BYTES = 2 << 20, 16 << 20
+"""Bytes of text of the two runs: their difference is free of what every run costs once. Inputs of up to SHORT bytes are
+compiled as they are."""
+RANGES = 8
+"""In the shorter one, so that all threads have work."""
+ROUNDS = 3
+PROBES, PROBE_BYTES = 32, 128 << 10
+START_BYTES, LONGEST_START, BYTES_PER_READ = 1 << 20, 64 << 20, 64 << 10
 
 
 @dataclass(frozen=True)
@@ -321,14 +327,6 @@ def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], don
             InWords(found),
             f"about {need / 1e6:.0f} MB, estimated from a sample of the input (--no-space-check continues)",
         )
-
-
-SHORT_RUN_BYTES, LONG_RUN_BYTES = 2 << 20, 16 << 20
-"""Bytes of text of the two runs: their difference is free of what every run costs once. Inputs of up to SHORT bytes are
-compiled as they are."""
-RANGES = 8
-"""In the shorter one, so that all threads have work."""
-ROUNDS = 3
 
 
 class Sampler(RangeEncoder):

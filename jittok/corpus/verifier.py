@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 SAMPLE = 16
 """Ranges that are tokenized again, spread over the corpus with the first and the last."""
 STRANGER = "a file that is not part of this corpus: move it elsewhere"
+BYTES = 1 << 15
+"""Text that the reference reads of each shard, unless all documents are longer;"""
+LONGEST_DOCUMENT = 1 << 18
+"""then the shortest of them, if it is no longer than this."""
+DOCUMENTS = 16
+"""That the reference reads of each shard, at most, spread over one of its ranges."""
 
 
 @dataclass
@@ -299,14 +305,6 @@ def _difference(position: _Place, sources: Sequence[Source], what: str) -> dict[
         "input": sources[position.key.source].path,
         "what": what,
     }
-
-
-BYTES = 1 << 15
-"""Of each shard, together, unless all its documents are longer;"""
-LONGEST_DOCUMENT = 1 << 18
-"""then the shortest of them, if it is no longer than this."""
-DOCUMENTS = 16
-"""Of each shard, at most, spread over one of its ranges."""
 
 
 @dataclass

@@ -32,6 +32,7 @@ CHUNK = 1 << 18
 INT32_MAX = 2**31 - 1
 UINT16_SIZE = 1 << 16
 """Vocabularies of up to this many tokens have ids of 16 bits."""
+NPY_HEADER = 128
 
 
 @dataclass(frozen=True)
@@ -196,9 +197,6 @@ def npy_header(dtype: np.dtype[Any], count: int) -> bytes:
     write(buffer, {"descr": dtype.str, "fortran_order": False, "shape": (count,)})
     assert buffer.tell() == NPY_HEADER, "NumPy leaves room for 21 digits"
     return buffer.getvalue()
-
-
-NPY_HEADER = 128
 
 
 def write_offsets(path: Path, shard: Shard) -> None:

@@ -34,43 +34,11 @@ from jittok.corpus.inputs.sources import STDIN, Source, look_at, standard_input
 from jittok.corpus.options import Options
 from jittok.errors import CorpusError, InWords
 
-
-def check_looks(sources: Iterable[Source], options: Options, files: bool = False) -> None:
-    """CorpusError when standard input (`files`: any plain file) is taken for text and looks like another kind. For a
-    corpus (not `files`) also when standard input is empty: a command before it that failed leaves nothing else.
-
-    A kind that was given (--input-format) is not questioned. A file that is named .txt may look like anything that
-    is text, and with "replace" like anything.
-    """
-    sources = list(sources)
-    if not files and any(source.path == STDIN for source in sources) and not standard_input().start():
-        raise CorpusError(STDIN, InWords("nothing at all"), "documents (did the command before the pipe fail?)")
-    if options.kind is not None:
-        return
-    for source in sources:
-        if source.kind in TEXTS and (source.path == STDIN or files):
-            named = KIND_OF.get(suffixes_of(source.path)[0]) == "txt"
-            if source.path == STDIN:
-                start = standard_input().start()
-            elif source.size is None or is_url(source.path) or (named and options.on_error == "replace"):
-                continue  # a stream is read once
-            else:
-                with naming_input(source.path), source.open() as file:
-                    start = open_unpacked(file, source.packing, source.path)(SNIFFED_BYTES)
-            lines, nameless = source.kind == "lines", source.path == STDIN
-            refuse_other_kinds(source.path, start, lines, any_text=named, nameless=nameless)
-
-
-def check_options(sources: Iterable[Source], options: Options) -> None:
-    """CorpusError for an option about a kind that no input is of: with the column of a table for JSON Lines,
-    another text than was meant would be read."""
-    kinds = {source.kind for source in sources}
-    if options.field != "text" and "jsonl" not in kinds:
-        raise CorpusError("--field", options.field, "JSON Lines among the inputs (tables: --column), or no --field")
-    if options.column != "text" and kinds.isdisjoint(TABLES):
-        raise CorpusError("--column", options.column, "a table among the inputs (JSON Lines: --field), or no --column")
-    if options.separator is not None and "separated" not in kinds:
-        raise CorpusError("--separator", options.separator, "plain text among the inputs, or no --separator")
+MAGIC = "*?["
+COPY = re.compile(r"cache-.*\.arrow")
+"""Cache files that the datasets library leaves beside a saved dataset: results of calls, made of the same documents."""
+SAVED = ("state.json", "dataset_info.json")
+"""Files of a saved dataset that are not data."""
 
 
 def find_sources(
@@ -116,6 +84,44 @@ def find_sources(
         found = f"no file that can be read among {len(left_out):,}" if left_out else "no file that can be read"
         raise CorpusError(", ".join(given), InWords(found), f"one or more of {', '.join(KIND_OF)}")
     return sources, sorted(left_out)
+
+
+def check_looks(sources: Iterable[Source], options: Options, files: bool = False) -> None:
+    """CorpusError when standard input (`files`: any plain file) is taken for text and looks like another kind. For a
+    corpus (not `files`) also when standard input is empty: a command before it that failed leaves nothing else.
+
+    A kind that was given (--input-format) is not questioned. A file that is named .txt may look like anything that
+    is text, and with "replace" like anything.
+    """
+    sources = list(sources)
+    if not files and any(source.path == STDIN for source in sources) and not standard_input().start():
+        raise CorpusError(STDIN, InWords("nothing at all"), "documents (did the command before the pipe fail?)")
+    if options.kind is not None:
+        return
+    for source in sources:
+        if source.kind in TEXTS and (source.path == STDIN or files):
+            named = KIND_OF.get(suffixes_of(source.path)[0]) == "txt"
+            if source.path == STDIN:
+                start = standard_input().start()
+            elif source.size is None or is_url(source.path) or (named and options.on_error == "replace"):
+                continue  # a stream is read once
+            else:
+                with naming_input(source.path), source.open() as file:
+                    start = open_unpacked(file, source.packing, source.path)(SNIFFED_BYTES)
+            lines, nameless = source.kind == "lines", source.path == STDIN
+            refuse_other_kinds(source.path, start, lines, any_text=named, nameless=nameless)
+
+
+def check_options(sources: Iterable[Source], options: Options) -> None:
+    """CorpusError for an option about a kind that no input is of: with the column of a table for JSON Lines,
+    another text than was meant would be read."""
+    kinds = {source.kind for source in sources}
+    if options.field != "text" and "jsonl" not in kinds:
+        raise CorpusError("--field", options.field, "JSON Lines among the inputs (tables: --column), or no --field")
+    if options.column != "text" and kinds.isdisjoint(TABLES):
+        raise CorpusError("--column", options.column, "a table among the inputs (JSON Lines: --field), or no --column")
+    if options.separator is not None and "separated" not in kinds:
+        raise CorpusError("--separator", options.separator, "plain text among the inputs, or no --separator")
 
 
 def _refuse_lost(lost: list[tuple[str, str]]) -> None:
@@ -276,9 +282,6 @@ def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str
     return kind, packing
 
 
-MAGIC = "*?["
-
-
 def is_pattern(name: str) -> bool:
     """Whether a name contains a wildcard."""
     return any(mark in name for mark in MAGIC)
@@ -320,12 +323,6 @@ def _closed(pattern: str) -> Iterator[str]:
             if not os.access(folder, os.R_OK | os.X_OK):
                 yield folder
         head = os.path.dirname(head)  # noqa: PTH120
-
-
-COPY = re.compile(r"cache-.*\.arrow")
-"""Cache files that the datasets library leaves beside a saved dataset: results of calls, made of the same documents."""
-SAVED = ("state.json", "dataset_info.json")
-"""Files of a saved dataset that are not data."""
 
 
 def without_copies(paths: list[str], left_out: list[str]) -> list[str]:

@@ -22,6 +22,17 @@ from typing import Any, NamedTuple
 STRING_OR_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
 SPACE = re.compile(r"[ \t\n\r]*")
 CLOSED_BY = {"[": "]", "{": "}"}
+LONG = 4 << 20
+"""Lines from this size on are read in this way."""
+PART = 1 << 20
+"""Bytes of a string that are decoded at once."""
+SHORT = 1 << 12
+"""Bytes of a string that stays in the line."""
+FEW = 1 << 10
+"""Bytes of the line for each of its strings, on average: a line with more strings is parsed as a whole."""
+SHORT_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+ESCAPE = 6
+"""Bytes of an escape such as \\u00e4."""
 
 
 def _integer(_: str) -> int:
@@ -98,17 +109,6 @@ def _after(text: str, at: int) -> int:
     raise ValueError("a list or object without its end")
 
 
-LONG = 4 << 20
-"""Lines from this size on are read in this way."""
-PART = 1 << 20
-"""Bytes of a string that are decoded at once."""
-SHORT = 1 << 12
-"""Bytes of a string that stays in the line."""
-FEW = 1 << 10
-"""Bytes of the line for each of its strings, on average: a line with more strings is parsed as a whole."""
-SHORT_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-ESCAPE = 6
-"""Bytes of an escape such as \\u00e4."""
 Loads = Callable[[bytes], Any]
 
 

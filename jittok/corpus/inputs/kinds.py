@@ -52,6 +52,42 @@ COMPRESSED = (
 TABLE_MAGIC = ((b"PAR1", "a Parquet file"), (b"ARROW1\0\0", "an Arrow file"))
 MARK = b"\xef\xbb\xbf"
 UNPACK_AT_ONCE = 1 << 16
+NOT_LINES = {
+    "array": "a JSON array of objects",
+    "object": "JSON whose objects are not a line each",
+    "": "no JSON Lines",
+}
+REMEDIES = {
+    "array": "a document a line (jq -c '.[]' makes JSON Lines)",
+    "object": "a document a line (jq -c . makes JSON Lines)",
+    "": "a document a line, or --input-format",
+}
+SNIFFED_BYTES = 1 << 16
+"""Bytes that are looked at, at most."""
+LEAST_WIDE = 4
+"""Characters of a text that is judged by its NUL bytes."""
+FIRST_BYTES = (
+    *((magic, name, f"unpack it first ({tool})") for magic, _, name, tool in COMPRESSED),
+    (b"PK\x03\x04", "a zip archive", "unpack it first (unzip -p)"),
+    (b"\xff\x06\x00\x00sNaPpY", "snappy data", "unpack it first"),
+    (b"LZIP", "lzip data", "unpack it first (lzip -dc)"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first (7z x)"),
+    (b"Rar!\x1a\x07", "a RAR archive", "unpack it first"),
+    (b"%PDF-", "a PDF", "its text (pdftotext)"),
+    (b"PAR1", "a Parquet file", "a file whose name ends in .parquet, or --input-format parquet"),
+    (b"ARROW1", "an Arrow file", "a file whose name ends in .arrow, or --input-format arrow"),
+    (b"GGUF", "a GGUF file", "texts; a vocabulary is given by --vocab"),
+    (b"\x93NUMPY", "a NumPy array", "texts; ids are read by jittok decode"),
+    (b"\xff\xfe\0\0", "text in UTF-32", "text in UTF-8 (iconv -f utf-32 -t utf-8)"),
+    (b"\xff\xfe", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
+    (b"\xfe\xff", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
+)
+"""How a file that is no text begins, what it is, and what to do."""
+TEXT_ANYHOW = "--input-format txt for text as it is"
+OBJECTS = re.compile(rb'\s*\[\s*\{\s*"')
+"""How a JSON array of objects begins."""
+OBJECT = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
+"""How a line of JSON Lines begins."""
 Open = Callable[[], IO[bytes]]
 
 
@@ -102,18 +138,6 @@ def _has(start: bytes, field: str) -> bool:
     return re.search(rb'"' + re.escape(field.encode("utf-8", "surrogateescape")) + rb'"\s*:\s*"', start) is not None
 
 
-NOT_LINES = {
-    "array": "a JSON array of objects",
-    "object": "JSON whose objects are not a line each",
-    "": "no JSON Lines",
-}
-REMEDIES = {
-    "array": "a document a line (jq -c '.[]' makes JSON Lines)",
-    "object": "a document a line (jq -c . makes JSON Lines)",
-    "": "a document a line, or --input-format",
-}
-
-
 def check_json(path: str, start: bytes, options: Options) -> None:
     """CorpusError for a named .json whose first line is no object."""
     shape, _ = json_shape(start, options.field)
@@ -143,34 +167,6 @@ def documents_in(path: str, opened: Open, options: Options) -> str:
         return ""
     kind = "JSON Lines" if shape == "lines" else NOT_LINES[shape]
     return f"{kind}, packed as .{packing}" if packing and suffix != JSON else kind
-
-
-SNIFFED_BYTES = 1 << 16
-"""Bytes that are looked at, at most."""
-LEAST_WIDE = 4
-"""Characters of a text that is judged by its NUL bytes."""
-FIRST_BYTES = (
-    *((magic, name, f"unpack it first ({tool})") for magic, _, name, tool in COMPRESSED),
-    (b"PK\x03\x04", "a zip archive", "unpack it first (unzip -p)"),
-    (b"\xff\x06\x00\x00sNaPpY", "snappy data", "unpack it first"),
-    (b"LZIP", "lzip data", "unpack it first (lzip -dc)"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first (7z x)"),
-    (b"Rar!\x1a\x07", "a RAR archive", "unpack it first"),
-    (b"%PDF-", "a PDF", "its text (pdftotext)"),
-    (b"PAR1", "a Parquet file", "a file whose name ends in .parquet, or --input-format parquet"),
-    (b"ARROW1", "an Arrow file", "a file whose name ends in .arrow, or --input-format arrow"),
-    (b"GGUF", "a GGUF file", "texts; a vocabulary is given by --vocab"),
-    (b"\x93NUMPY", "a NumPy array", "texts; ids are read by jittok decode"),
-    (b"\xff\xfe\0\0", "text in UTF-32", "text in UTF-8 (iconv -f utf-32 -t utf-8)"),
-    (b"\xff\xfe", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
-    (b"\xfe\xff", "text in UTF-16", "text in UTF-8 (iconv -f utf-16 -t utf-8)"),
-)
-"""How a file that is no text begins, what it is, and what to do."""
-TEXT_ANYHOW = "--input-format txt for text as it is"
-OBJECTS = re.compile(rb'\s*\[\s*\{\s*"')
-"""How a JSON array of objects begins."""
-OBJECT = re.compile(rb'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:')
-"""How a line of JSON Lines begins."""
 
 
 def other_kind(start: bytes) -> tuple[str, str] | None:

@@ -14,6 +14,9 @@ from jittok.errors import CorpusError, InWords, JittokError, missing
 LOCAL = ("file://", "local://")
 """Schemes of local files."""
 HTTP = ("http", "https")
+NEAR = 64 << 10
+"""Gaps of up to this many bytes between two parts of a remote file are fetched too, as a request takes longer than
+the bytes."""
 
 
 def is_url(path: str) -> bool:
@@ -109,11 +112,6 @@ def same_place(url: str) -> str:
     with naming_input(url):
         fs, path = filesystem(url)
         return str(fs.unstrip_protocol(path))
-
-
-NEAR = 64 << 10
-"""Gaps of up to this many bytes between two parts of a remote file are fetched too, as a request takes longer than
-the bytes."""
 
 
 class Seekable(io.RawIOBase):

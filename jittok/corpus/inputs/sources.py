@@ -28,6 +28,9 @@ OF_A_FILE = {
 """Error numbers that concern a single file; the others concern the machine: descriptors, memory, the disk."""
 LOST_AT = 1 << 40
 """Key.at of the range that reports the damage of a unit: after all other ranges of the unit."""
+OPTION = "--max-document-bytes"
+STDIN = "-"
+BYTES_PER_READ = 1 << 20
 
 
 class Exchanged(CorpusError):
@@ -60,14 +63,8 @@ def lost(source: int, line: int, error: Any) -> Lost:
     return Lost(source, line, error.strerror or str(error), "a readable input")
 
 
-OPTION = "--max-document-bytes"
-
-
 class TooLong(CorpusError):
     """A document above the limit: it stops a run, whatever `on_error` is."""
-
-
-STDIN = "-"
 
 
 @dataclass(frozen=True)
@@ -147,9 +144,6 @@ def look_at(path: str) -> tuple[int, str, int]:
 
 def _stamp(found: os.stat_result) -> str:
     return f"{found.st_mtime_ns} {found.st_ctime_ns}"
-
-
-BYTES_PER_READ = 1 << 20
 
 
 def changed(source: Source) -> CorpusError:

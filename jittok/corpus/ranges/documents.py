@@ -39,6 +39,8 @@ RELEASED = 32 << 20
 """Bytes of the rows of a range of a table from which on Arrow's memory is released before they are encoded."""
 SHOWN = 60
 WIDE_TEXT = "text in UTF-16 or UTF-32 (every second byte is NUL)"
+LINES_BYTES = 1 << 16
+"""Bytes of lines that are read at once."""
 
 
 class Bad(NamedTuple):
@@ -420,10 +422,6 @@ def _is_utf8(raw: Any) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-LINES_BYTES = 1 << 16
-"""Bytes of lines that are read at once."""
 
 
 class Read(NamedTuple):

@@ -26,6 +26,9 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC",
 LONGEST_NAME = 255
 NO_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK, None)
 """Error numbers for a link and for a path that is not a directory."""
+BYTES_PER_READ = 4 << 20
+FOLDERS_OPEN = os.name != "nt"
+"""Whether this system can open directories: Windows cannot, and writes their entries itself."""
 
 
 def is_component(name: object) -> bool:
@@ -170,7 +173,6 @@ try:
 except ImportError:  # no wheel for this machine: the same numbers, slower
     from zlib import crc32 as _crc32
 crc32: Callable[..., int] = _crc32
-BYTES_PER_READ = 4 << 20
 
 
 def append(descriptor: int, data: Any) -> None:
@@ -188,10 +190,6 @@ def crc_of(data: Any) -> int:
 def crc_of_text(text: str) -> str:
     """CRC-32 of a text in UTF-8, eight hex digits."""
     return f"{zlib.crc32(text.encode()):08x}"
-
-
-FOLDERS_OPEN = os.name != "nt"
-"""Whether this system can open directories: Windows cannot, and writes their entries itself."""
 
 
 def flush(descriptor: int) -> None:

@@ -24,12 +24,14 @@ from jittok.corpus.shards.plan import Fact
 if TYPE_CHECKING:
     pass
 
+LEDGER = "ledger.jsonl"
+RANGE_FIELDS = 5
+COUNTS = ("documents", "tokens", "bytes", "lines", "blank", "bad", "read")
 fcntl: Any
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
-LEDGER = "ledger.jsonl"
 
 
 class Ledger:
@@ -93,9 +95,6 @@ def _parsed(line: bytes) -> Fact | None:
     except (ValueError, RecursionError):
         return None
     return fact if isinstance(fact, dict) else None
-
-
-RANGE_FIELDS = 5
 
 
 @dataclass
@@ -195,9 +194,6 @@ def replay(facts: Sequence[Fact]) -> State:
         else:
             raise ValueError(f"a line of {', '.join(map(repr, fact))[:80]}")
     return state
-
-
-COUNTS = ("documents", "tokens", "bytes", "lines", "blank", "bad", "read")
 
 
 def _check_range(fact: Fact, state: State) -> None:

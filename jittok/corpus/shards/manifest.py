@@ -33,6 +33,10 @@ VERSION = 2
 WITHOUT_DIGEST = 1
 """The version of manifests without a version number."""
 DIGEST = "manifest_sha256"
+LONGEST_LINE = 1 << 26
+"""Bytes that are read of the ledger's first line, which names all inputs."""
+FIRST_RELEASE = RELEASES[0].name
+"""Corpora without a release are older than this field."""
 Manifest = dict[str, Any]
 
 
@@ -181,12 +185,6 @@ def _are_words(manifest: Manifest) -> bool:
 def files_of(manifest: Manifest) -> Sequence[dict[str, Any]]:
     """Every file of every shard."""
     return [file for shard in manifest["shards"] for file in shard["files"]]
-
-
-LONGEST_LINE = 1 << 26
-"""Bytes that are read of the ledger's first line, which names all inputs."""
-FIRST_RELEASE = RELEASES[0].name
-"""Corpora without a release are older than this field."""
 
 
 def with_recorded_release(tok: Tokenizer, folder: Path) -> Tokenizer:
