@@ -45,19 +45,20 @@ from jittok.kernels.jit import I32, I64, U8, OutF64, OutI32, OutI64, OutU8, OutU
 from jittok.kernels.memory import (
     Window,
     equal_mask,
+    get_f64,
     get_i32,
     get_i64,
     get_u8,
     get_u16,
+    put_f64,
     put_i64,
-    put_u8,
     span_masks,
     trailing_zeros,
     window,
 )
 from jittok.kernels.models.ugm.compile import UgmArrays
-from jittok.kernels.models.ugm.decided_prefix import LOWEST, PLACE
-from jittok.kernels.models.ugm.whole_fragment import find_path
+from jittok.kernels.models.ugm.kernel import extend, open_lattice
+from jittok.kernels.models.ugm.lattice import EXACT, LOWEST, START, move
 from jittok.kernels.structures.utf8 import lead_length
 
 BROKEN = -3
@@ -401,9 +402,11 @@ def _walk_path(
 ) -> int:  # fmt: skip
     """Write the spans of the ids from `first` on of the fragment text[start:stop]; the next id, BROKEN or OUT_OF_WORK.
 
-    The fragment is normalized in chunks, of which the decided part is written, as in `ugm.whole_fragment`.
+    The fragment is normalized in chunks, of which the decided part is written, as in `ugm.kernel`.
     """
-    k, limit, total, begin = first, min(PATH_CHUNK_BYTES, out.capacity // 2), 0.0, start
+    k, limit, begin = first, min(PATH_CHUNK_BYTES, out.capacity // 2), start
+    own, since, p, known_to = open_lattice(arrays, work), 0, 0, 0
+    put_f64(own.sums, 0, 0.0)
     while True:
         cursor = normalize(steps, inert, False, out, text, start, stop, cursor, limit)
         if cursor.i < 0 or cursor.size + len(SPACE_MARK_BYTES) > out.capacity:
@@ -413,21 +416,21 @@ def _walk_path(
             size = put_space(steps, out, size, stop, stop)
         if k == first and size > 0:
             begin = get_i64(out.starts, 0)
-        work.sums[0] = total
-        decided, after_decided = find_path(arrays, work, size, last)  # type: ignore[arg-type]  # its arrays are here
-        if last and after_decided == LOWEST:  # no path reaches the end: the whole fragment is one unknown token
+        decided, since, p, known_to = extend(own, own.text, 0, since, p, known_to, size, last, EXACT)
+        lost = last and get_f64(own.sums, 0) == LOWEST
+        if lost:  # no path reaches the end: the whole fragment is one unknown token
             k = first
         joined = k > first and get_i32(w.ids, k - 1) == w.unk_id
         k = _write_path(w, work, out, decided, k, joined)
         if k < 0 or last:
-            if last and after_decided == LOWEST and k == first + 1:
+            if lost and k == first + 1:
                 put_i64(w.spans, 2 * first, begin - w.origin)
             return k
+        move(own, decided, size, known_to)
         for j in range(decided, size):
-            put_u8(out.text, j - decided, get_u8(out.text, j))
             put_i64(out.starts, j - decided, get_i64(out.starts, j))
             put_i64(out.stops, j - decided, get_i64(out.stops, j))
-        total, size = after_decided if decided > 0 else total, size - decided
+        since, p, known_to, size = since - decided, p - decided, known_to - decided, size - decided
         if 2 * size > limit:  # little was decided: double the chunk, so that bytes are not read again and again
             if 2 * limit >= out.capacity:
                 return OUT_OF_WORK
@@ -444,7 +447,7 @@ def _write_path(w: PathWalk, work: UnigramWork, out: Normal, size: int, k: int, 
         behind_unknown = unknown
         unknown = _token(work, p) == w.unk_id
         after += 0 if unknown and behind_unknown else 1
-        p = as_int64(work.arcs[p] & PLACE)
+        p = as_int64(work.arcs[p] & START)
     if joined and unknown:
         after -= 1
     at, p, last, unknown = after, size, size, False
@@ -456,7 +459,7 @@ def _write_path(w: PathWalk, work: UnigramWork, out: Normal, size: int, k: int, 
             if at < k - joined or after > w.end or get_i32(w.ids, at) != token:
                 return BROKEN
             put_i64(w.spans, 2 * at + 1, get_i64(out.stops, last - 1) - w.origin)
-        p = as_int64(work.arcs[p] & PLACE)
+        p = as_int64(work.arcs[p] & START)
         if at >= k:
             put_i64(w.spans, 2 * at, get_i64(out.starts, p) - w.origin)
     return after

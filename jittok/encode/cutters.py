@@ -134,7 +134,7 @@ class FileCutter:
         """Ids of the space before a text that begins with a user-defined piece."""
         if not self._pieces.add_space_prefix:
             return frozen([], np.int32)
-        mark = self._pieces.span_ascii[SPACE_BYTE]
+        mark = self._pieces.ascii[SPACE_BYTE]
         known = 0 <= mark < self._pieces.tokens
         return frozen([mark] if known else self._pieces.span_byte_ids[list(SPACE_MARK_BYTES)], np.int32)
 

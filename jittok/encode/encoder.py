@@ -440,9 +440,14 @@ class Encoder:
         start, stop = int(texts.starts[at]), int(texts.stops[at])
         raw = Documents(texts.data, texts.starts, texts.stops, texts.kept).between(start, stop)
         if code == self.odd_text:
-            found = self._odd_texts.ids(raw)
+            if isinstance(self.vocab, Vocab):
+                found: Any = gguf_fragment(self.vocab, raw, replace)
+            else:
+                found = self._odd_texts.ids(raw)
             if found is None:
                 return Failure(NOT_UTF8, at, start, 0)
+            if isinstance(found, Failure):
+                return found._replace(fragment=at, offset=start + found.offset)
             if workspace.ids.size < count + len(found):
                 workspace.grow_ids(2 * (count + len(found)), count)
             workspace.ids[count : count + len(found)] = found
@@ -493,6 +498,21 @@ def failure_of(docs: Documents, base: int, document: int, done: Failure) -> Enco
         found_value(done, docs.between(done.offset, min(done.offset + 8, stop))),
         EXPECTED[done.code],
     )
+
+
+def gguf_fragment(vocab: Vocab, text: bytes, replace: bool) -> list[int] | Failure:
+    """The ids of a GGUF's fragment by the reference, or the Failure with the offset in it: for vocabularies that no
+    kernel can read. replace: U+FFFD for what crashes llama.cpp."""
+    from jittok.encode.reference_encoder import fragment_of_gguf
+
+    try:
+        return fragment_of_gguf(vocab, text)
+    except EncodingFailed as failed:
+        code = next(code for code, expected in EXPECTED.items() if expected == failed.expected)
+        mended = replace_unencodable(vocab, code, text) if replace else None
+        if mended is not None:
+            return gguf_fragment(vocab, mended, False)
+        return Failure(code, 0, failed.offset, int(str(failed.found)[2:], 16) if code == BEYOND_UNICODE else 0)
 
 
 def replace_unencodable(vocab: Vocab, code: int, text: bytes) -> bytes | None:

@@ -81,7 +81,7 @@ COMPILERS: dict[str, tuple[str, tuple[type, ...]]] = {
     "spm": ("jittok.kernels.models.spm.files", (Merges, Pieces)),
     "wpm": ("jittok.kernels.models.wpm.files", (WordPiece,)),
     "rwkv": ("jittok.kernels.models.rwkv", (Longest,)),
-    "unigram": ("jittok.kernels.models.ugm.files.compile", (Unigram, Pieces)),
+    "unigram": ("jittok.kernels.models.ugm.file_compile", (Unigram, Pieces)),
 }
 """Family -> the compiler of its arrays, and the models that it is for; these read text in place."""
 
@@ -268,7 +268,7 @@ def _planned_words(pipeline: Pipeline) -> CompiledPlan | None:
 
 def _unigram(pipeline: Pipeline) -> CompiledPlan | None:
     """The plan of a Unigram model whose kernel does as many of the last steps of the normalizer as it can."""
-    from jittok.kernels.models.ugm.files.compile import compile_pipeline  # only Unigram needs it
+    from jittok.kernels.models.ugm.file_compile import compile_pipeline  # only Unigram needs it
 
     for k in range(1, len(pipeline.normalize) + 1):
         if normalizer(pipeline.normalize[k - 1]) is None:

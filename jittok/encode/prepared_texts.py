@@ -38,7 +38,7 @@ from jittok.encode.steps import KernelStep, cut_again
 from jittok.kernels.fragments import PAD, TEXT, Failure
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I32, I64, U8, frozen
-from jittok.kernels.models.spm.arrays import SpmArrays
+from jittok.kernels.models.spm.kernel import SpmArrays
 from jittok.kernels.models.spm.unknown_runs import join_unknown
 from jittok.kernels.models.spm.unused_pieces import UnusedSplits as Unused
 from jittok.kernels.models.spm.unused_pieces import count_parts, write_parts

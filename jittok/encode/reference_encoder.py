@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder
     from jittok.reference.pipeline import Runner
     from jittok.reference.pipeline.normalize import Piece
+    from jittok.vocab import Vocab
 
 ODD_CACHE = 8 << 20
 """Bytes of the cache for words beside odd marks."""
@@ -268,6 +269,14 @@ def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
 # ---- fragments that a kernel leaves to Python
 
 
+def fragment_of_gguf(vocab: Vocab, text: bytes) -> list[int]:
+    """The ids of a GGUF's fragment. Raises EncodingFailed, with the offset in it."""
+    from jittok.reference.mapped_text import mapped
+    from jittok.reference.tokenize import session
+
+    return [token.id for token in session(vocab, mapped(text, 0, len(text)), True)]
+
+
 class OddTexts:
     """Encodes such fragments of one encoder."""
 
@@ -318,8 +327,8 @@ class OddTexts:
 
             arrays: Any = files.compile_pipeline(self._pipeline, odd=False)
             return Encoder(plan_of(self._pipeline, arrays, family="wpm"), cache_bytes=ODD_CACHE)
-        from jittok.kernels.models.ugm.files.compile import compile_pipeline
-        from jittok.kernels.models.ugm.files.normalizer_tables import RUNS
+        from jittok.kernels.models.ugm.file_compile import compile_pipeline
+        from jittok.kernels.models.ugm.normalizer_tables import RUNS
 
         steps = self._pipeline.normalize
         runs = [step for step in steps[-1:] if isinstance(step, Replace) and step.pattern == RUNS]  # none is left

@@ -41,9 +41,8 @@ from jittok.encode.reference_encoder import by_reference, cut_words
 from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, PAD, TEXT
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I32, U8, frozen
-from jittok.kernels.models.ugm.files.cluster_map import clustered_of, write_clusters
-from jittok.kernels.models.ugm.files.normalizer import STEP
-from jittok.kernels.models.ugm.files.normalizer_tables import RUNS
+from jittok.kernels.models.ugm.normalizer import STEP
+from jittok.kernels.models.ugm.normalizer_tables import RUNS, clustered_of, write_clusters
 from jittok.kernels.normalize.char_replacements import CharReplacements, char_replacements, write_replacements
 from jittok.kernels.normalize.decomposition import Decomposition, decomposition, find_disorder
 from jittok.kernels.normalize.nfc import find_changed

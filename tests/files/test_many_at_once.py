@@ -9,7 +9,7 @@ import regex
 from jittok.common.pipeline.steps import Compose, Map, Pattern, Replace
 from jittok.common.unicode.libraries import mapping, member_flags, normal_form
 from jittok.files.hf.models import all_as_read, as_read
-from jittok.kernels.models.ugm.files.normalizer_tables import _images, _NormalizerParts
+from jittok.kernels.models.ugm.normalizer_tables import _images, _NormalizerParts
 
 PLAIN = ["-0.0", "0.5", "-2.0122928619384766", "-13.999999999999999999", "7.000000000000000001", "-123456789.125"]
 OTHERS = ["3", "-1e-5", "0.12345678901234567890123", "1234567890123.5", "-7.25E+3"]

@@ -10,17 +10,8 @@ import jittok
 from jittok.common.pipeline.pipeline import packed
 from jittok.kernels.jit import JIT, U8, OutI32, frozen, kernel
 from jittok.kernels.memory import window
-from jittok.kernels.models.ugm.files import lattice
-from jittok.kernels.models.ugm.files.token_matches import (
-    AT,
-    BUFFER_SIZE,
-    DEPTH,
-    MASK,
-    NODE,
-    OFFSETS,
-    TOKENS,
-    find_tokens,
-)
+from jittok.kernels.models.ugm import lattice
+from jittok.kernels.models.ugm.lattice import AT, BUFFER_SIZE, DEPTH, MASK, NODE, OFFSETS, TOKENS, find_tokens
 from jittok.kernels.structures.double_array import (
     BASE,
     FREE,

@@ -15,7 +15,7 @@ from small_files import _field
 import jittok
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
-from jittok.kernels.models.ugm.files import kernel, long_texts
+from jittok.kernels.models.ugm import files, lattice
 from jittok.reference.pipeline import Runner
 
 KINDS = {"tokenizer.json": drawn_unigram, "model": drawn_model}
@@ -60,8 +60,8 @@ def test_what_is_no_utf_8_behind_odd_marks_is_an_error_or_replaced_in_a_batch(mo
     model = {"type": "Unigram", "vocab": rows, "unk_id": 0}
     content = json.dumps({"normalizer": steps, "pre_tokenizer": MARKS, "model": model}).encode()
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
-    asked, odd_ids = [], tok._encoder.ids_by_python
-    monkeypatch.setattr(tok._encoder, "ids_by_python", lambda text: asked.append(text) or odd_ids(text))
+    asked, odd_ids = [], tok._encoder._odd_texts.ids
+    monkeypatch.setattr(tok._encoder._odd_texts, "ids", lambda text: asked.append(text) or odd_ids(text))
     for mark in ("c\u030c", "\u1100\u1161", "q\u0323\u0307"):
         good = f"{mark} a".encode()
         for bad in [good + each for each in tail]:
@@ -101,7 +101,7 @@ def test_a_long_text_that_nothing_cuts_has_the_ids_of_the_reference(kind, name):
     draw = random.Random(3)
     content = KINDS[kind](draw)
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
-    text = "".join(draw.choices(LONG[name], k=3 * long_texts.CHUNK_BYTES // 2 // len(LONG[name][0].encode())))
+    text = "".join(draw.choices(LONG[name], k=3 * files.CHUNK_BYTES // 2 // len(LONG[name][0].encode())))
     for whole in ("ab" + text + "b a", text + "▁" * 2000):
         assert tok.encode(whole).tolist() == plain.encode(whole, False)
         if name == "one character that becomes three":
@@ -112,9 +112,8 @@ def test_a_long_text_that_nothing_cuts_has_the_ids_of_the_reference(kind, name):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_of_any_text_have_the_ids_of_the_reference(kind, seed, monkeypatch):
-    monkeypatch.setattr(kernel, "CHUNK_BYTES", 8)
-    monkeypatch.setattr(long_texts, "CHUNK_BYTES", long_texts.STEP + 40)
-    monkeypatch.setattr(long_texts, "SUMS_KEPT", 16)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(lattice, "SUMS_KEPT", 16)
     draw = random.Random(seed)
     content = KINDS[kind](draw)
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
@@ -204,7 +203,7 @@ def test_clusters_and_white_ends_are_for_the_kernels(monkeypatch):
     draw = random.Random(3)
     content = stripped_clusters(drawn_unigram(draw))
     tok, plain = jittok.load(content, cache=False), Runner(read_pipeline(content))
-    monkeypatch.setattr(tok._encoder, "ids_by_python", None)
+    monkeypatch.setattr(tok._encoder._odd_texts, "ids", None)
     texts = ["".join(draw.choices(JOINING, k=draw.randrange(1, 7))) for _ in range(3000 if JIT else 40)]
     texts += [f"a word {text} of words{text}" for text in texts[:: 5 if JIT else 20]]
     assert tok.encode_batch(texts, threads=1).to_list() == [plain.encode(text, False) for text in texts]

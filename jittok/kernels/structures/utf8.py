@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from jittok.common.unicode.tables import REPLACEMENT
 from jittok.kernels.jit import U8, OutU8, as_int64, helper
+from jittok.kernels.memory import Window, get_u8, window
 
 
 @helper
@@ -17,9 +18,9 @@ def lead_length(byte: int) -> int:
 
 
 @helper
-def well_formed(text: U8, i: int, stop: int, shortest: int) -> int:
+def well_formed(text: Window, i: int, stop: int, shortest: int) -> int:
     """Bytes of the character at text[i:stop], i < stop; 0 for a bad byte."""
-    byte = as_int64(text[i])
+    byte = get_u8(text, i)
     if byte < 0x80:
         return 1
     if byte < 0xC0 or byte >= 0xF8:
@@ -28,9 +29,9 @@ def well_formed(text: U8, i: int, stop: int, shortest: int) -> int:
     if i + size > stop:
         return 0
     for k in range(i + 1, i + size):
-        if as_int64(text[k]) & 0xC0 != 0x80:
+        if get_u8(text, k) & 0xC0 != 0x80:
             return 0
-    return 0 if shortest and not is_shortest(byte, as_int64(text[i + 1])) else size
+    return 0 if shortest and not is_shortest(byte, get_u8(text, i + 1)) else size
 
 
 @helper
@@ -48,7 +49,7 @@ def is_shortest(first: int, second: int) -> bool:
 @helper
 def decode(text: U8, i: int, stop: int, shortest: int) -> tuple[int, int]:
     """(code point, bytes) of the character at text[i:stop], i < stop; (REPLACEMENT, 1) for a bad byte."""
-    size = well_formed(text, i, stop, shortest)
+    size = well_formed(window(text), i, stop, shortest)
     if size == 0:
         return REPLACEMENT, 1
     if size == 1:

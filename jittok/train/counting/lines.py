@@ -19,6 +19,7 @@ from jittok.errors import CorpusError, InWords, MalformedVocab
 from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I64, U8, OutI64, OutU8, as_int64, helper, kernel
+from jittok.kernels.memory import window
 from jittok.kernels.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
 from jittok.kernels.structures.utf8 import well_formed
 
@@ -91,7 +92,7 @@ def _strip(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.in
 @helper
 def _character(data: U8, i: int, stop: int) -> int:
     """Bytes of the character that begins here; 0 if none does."""
-    size = well_formed(data, i, stop, 1)
+    size = well_formed(window(data), i, stop, 1)
     return 0 if size == 3 and as_int64(data[i]) == 0xED and as_int64(data[i + 1]) > 0x9F else size  # no surrogates
 
 

@@ -11,9 +11,9 @@ from small_files import sentencepiece_of
 
 import jittok
 from jittok.kernels.jit import JIT, OutI64, frozen, kernel
-from jittok.kernels.models.ugm.files.arrays import F64
-from jittok.kernels.models.ugm.files.rounding import ANY, NO_CONTEXT
-from jittok.kernels.models.ugm.files.rounding import context_of as _context_of
+from jittok.kernels.models.ugm.file_arrays import F64
+from jittok.kernels.models.ugm.rounding import ANY, NO_CONTEXT
+from jittok.kernels.models.ugm.rounding import context_of as _context_of
 from jittok.reference.pipeline import Runner
 
 UNIGRAM, NORMAL, UNKNOWN, USER = 1, 1, 2, 4

@@ -14,7 +14,8 @@ from jittok.kernels.fragments import TEXT_PREFIXED
 from jittok.kernels.jit import JIT, frozen
 from jittok.kernels.memory import PAD
 from jittok.kernels.models import ugm
-from jittok.kernels.models.ugm import span, whole_fragment
+from jittok.kernels.models.ugm import kernel as ugm_kernel
+from jittok.kernels.models.ugm import lattice
 from jittok.kernels.models.ugm.compile import unknown_score
 from jittok.kernels.pretoken_cache.tables import MISSES
 
@@ -152,10 +153,9 @@ def test_spaces_in_front_of_the_first_word_belong_to_its_span(make_vocab, witnes
 def piece(monkeypatch):
     """Bytes that a long text is done in at once; fewer where the kernels are interpreted."""
     if not JIT:
-        for module in (whole_fragment, span):
-            monkeypatch.setattr(module, "CHUNK_BYTES", 256)
-            monkeypatch.setattr(module, "SUMS_KEPT", 100)
-    return whole_fragment.CHUNK_BYTES
+        monkeypatch.setattr(ugm_kernel, "CHUNK_BYTES", 256)
+        monkeypatch.setattr(lattice, "SUMS_KEPT", 100)
+    return ugm_kernel.CHUNK_BYTES
 
 
 LONG_WORDS = (b"a", b"b", b"ab", b"ba", b"aab", b"abba", b"c" * 7, b"aaaaa", b"d" * 40, "\u00e9\u00e9".encode(), SPACE)
@@ -208,9 +208,8 @@ def test_a_text_that_grows_is_done_in_pieces_where_every_place_is_inside_of_a_to
 def test_pieces_of_any_text_have_the_path_of_the_whole(make_vocab, witnesses, tokens, charsmap, settings, text):
     vocab = make(make_vocab, tokens, build_charsmap(charsmap) if charsmap else b"", **settings)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (whole_fragment, span):
-            patch.setattr(module, "CHUNK_BYTES", 24)
-            patch.setattr(module, "SUMS_KEPT", 16)
+        patch.setattr(ugm_kernel, "CHUNK_BYTES", 24)
+        patch.setattr(lattice, "SUMS_KEPT", 16)
         kernel, reference = witnesses(vocab, text)
     assert kernel == reference
 

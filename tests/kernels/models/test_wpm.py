@@ -18,11 +18,15 @@ from jittok.kernels.models.wpm.compile import IMAGE
 SPACE = "\u2581".encode()
 alphabet = "abcABC!$. \t\u2581\u00e9\u00c5\u0301\u0130\u1e9e\u4e00\uac00\u0958\u200b\x00\ufffd\u2028"
 alphabet += "\u023a\u2b82\U0002b830\U0001f600"
-pieces = (
-    st.text("abc!\u00e9\u2581\u4e00\u1100\u2c65i", min_size=1, max_size=4).map(str.encode)
-    | st.sampled_from([b"\xe2", b"\xe2\x96", SPACE, b"\xff"])
-).filter(lambda token: b"\0" not in token)
-token_lists = st.lists(pieces.flatmap(lambda t: st.sampled_from([t, SPACE + t])), min_size=1, max_size=30, unique=True)
+pieces = st.text("abc!\u00e9\u2581\u4e00\u1100\u2c65i", min_size=1, max_size=4).map(str.encode) | st.just(SPACE)
+odd_pieces = pieces | st.sampled_from([b"\xe2", b"\xe2\x96", b"\xff"])  # such a vocabulary is left to the reference
+
+
+def lists_of(drawn):
+    return st.lists(drawn.flatmap(lambda t: st.sampled_from([t, SPACE + t])), min_size=1, max_size=30, unique=True)
+
+
+token_lists = lists_of(pieces)
 texts = (
     st.text(alphabet, max_size=40).map(str.encode)
     | st.binary(max_size=30)
@@ -30,7 +34,7 @@ texts = (
 )
 
 
-@given(token_lists, texts, st.booleans(), st.booleans(), st.sampled_from([-1, 0]))
+@given(token_lists | lists_of(odd_pieces), texts, st.booleans(), st.booleans(), st.sampled_from([-1, 0]))
 @example([SPACE, b"x"], b"x x!", True, True, 0)
 @example([b"a"], b"a", True, True, 0)
 @example([b"\xe2", b"\x96", b"\x81", b"a"], b"a", True, True, -1)

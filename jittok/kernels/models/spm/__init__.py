@@ -1,12 +1,11 @@
 """SPM (GGUF "llama", sentencepiece's BPE): adjacent symbols are merged by the score of the token that they make.
 
-`compile` builds the arrays, `kernel` encodes span by span, and `whole_fragment` encodes fragments that cannot be cut.
+`compile` builds the arrays, `files` those of other files, and `kernel` encodes span by span.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from jittok.kernels.models.spm.arrays import SpmArrays, SpmWork, make_work, regrow
-from jittok.kernels.models.spm.kernel import encode_fragments
+from jittok.kernels.models.spm.kernel import SpmArrays, SpmWork, encode_fragments, make_work, regrow
 
 if TYPE_CHECKING:
     from jittok.kernels.models.spm.compile import can_split_at_spaces, compile_pipeline, with_chain

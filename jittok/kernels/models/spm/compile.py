@@ -12,9 +12,8 @@ from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.kernels.jit import I64, U8, OutI64, OutU8, as_int64, frozen, kernel
 from jittok.kernels.merging.left_to_right_build import build_chain, character_rows, no_chain
 from jittok.kernels.merging.reachable import MergePairs, reachable_merges
-from jittok.kernels.models.spm.arrays import SpmArrays
+from jittok.kernels.models.spm.kernel import SpmArrays
 from jittok.kernels.models.spm.pairs import all_pairs
-from jittok.kernels.models.spm.whole_fragment import character_length
 from jittok.kernels.pretokenize.classes import distinct
 from jittok.kernels.safe_cuts import cuts, rules
 from jittok.kernels.structures.bytes_table import (
@@ -26,6 +25,7 @@ from jittok.kernels.structures.bytes_table import (
     open_bytes_table,
 )
 from jittok.kernels.structures.char_table import wide_characters
+from jittok.kernels.structures.utf8 import lead_length
 
 
 def compile_pipeline(pipeline: Pipeline) -> SpmArrays:
@@ -38,31 +38,46 @@ def compile_pipeline(pipeline: Pipeline) -> SpmArrays:
     reachable, left, right, merged = all_pairs(texts, tokens)
     _, ranks = np.unique(-model.scores, return_inverse=True)  # equal scores have equal ranks; 0 is the best
     rank = ranks.astype(np.int32)[merged]
-    every = MergePairs(*(frozen(column, np.int32) for column in (left, right, rank, merged)))
-    pairs = reachable_merges(every, character_rows(texts), texts.offsets.size - 1).table
-    singles = find_rows(texts, [bytes([b]) for b in range(256)])
     hexes = find_rows(texts, [b"<0x%02X>" % b for b in range(256)])
     hexes[hexes >= tokens] = ABSENT
+    singles = find_rows(texts, [bytes([b]) for b in range(256)])
     one_byte = np.where(singles < tokens, singles, ABSENT)
     one_byte[0] = ABSENT  # in llama.cpp, the string of byte 0 is empty
     byte_ids = np.where(hexes != ABSENT, hexes, one_byte)
+    prefix = int(pipeline.step(PrependBehindSpecial) is not None)
+    return spm_arrays(texts, reachable != 0, byte_ids, (left, right, rank, merged), prefix, tokens)
+
+
+def spm_arrays(
+    texts: BytesTable, reachable: NDArray[np.bool_], bytes_: NDArray[np.int32],
+    columns: tuple[NDArray[np.integer], ...], prefix: int, tokens: int | None = None,
+) -> SpmArrays:  # fmt: skip
+    """The arrays of a vocabulary.
+
+    texts: of all symbols; tokens: how many of them are tokens (all, if None); reachable: bool[tokens] which of these
+    merging can make; bytes_: int32[256] byte fallback; columns: left, right, rank and merged of each pair
+    """
+    count = texts.offsets.size - 1 if tokens is None else tokens
+    singles = find_rows(texts, [bytes([byte]) for byte in range(256)])
     mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
     span_ascii = singles[:128].copy()
     span_ascii[SPACE_BYTE] = mark
+    own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))
+    every = MergePairs(*(frozen(column, np.int32) for column in columns))
+    pairs = reachable_merges(every, character_rows(texts), texts.offsets.size - 1).table
     return SpmArrays(
         pairs=pairs,
-        tokens=tokens,
+        tokens=count,
         texts=texts,
-        ascii=frozen(singles[:128], np.int32),
-        byte_ids=frozen(byte_ids, np.int32),
+        byte_ids=frozen(bytes_, np.int32),
         reachable=frozen(reachable, np.uint8),
-        add_space_prefix=int(pipeline.step(PrependBehindSpecial) is not None),
-        rules=span_rules(data, offsets, reachable != 0),
+        add_space_prefix=prefix,
+        rules=span_rules(*own, reachable),
         characters=wide_characters(texts),
-        span_ascii=frozen(span_ascii, np.int32),
-        span_byte_ids=frozen(byte_ids, np.int32),
+        ascii=frozen(span_ascii, np.int32),
+        span_byte_ids=frozen(bytes_, np.int32),
         chain=no_chain(),
-        ids_per_byte=1 if 0 <= mark < tokens else 3,
+        ids_per_byte=1 if 0 <= mark < count else 3,
     )
 
 
@@ -126,7 +141,7 @@ def other_characters(table: BytesTable, out: OutU8, ends: OutI64) -> int:
     for row in range(table.offsets.size - 1):
         i, stop = table.offsets[row], table.offsets[row + 1]
         while i < stop:
-            j = min(i + character_length(as_int64(table.data[i])), stop)
+            j = min(i + lead_length(as_int64(table.data[i])), stop)
             if find_bytes(strings, strings.data, i, j) == ABSENT:
                 for k in range(i, j):
                     out[at] = table.data[k]

@@ -15,15 +15,12 @@ from jittok.common.pipeline.models import BPE, BYTE, NORMAL, UNUSED, USER, Merge
 from jittok.common.pipeline.pipeline import packed
 from jittok.common.pipeline.steps import MERGED_WITH_PREVIOUS, Cut, Pattern, Prepend, Replace, Squeeze
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK, SPACE_MARK_BYTES
-from jittok.kernels.jit import I64, U8, frozen
-from jittok.kernels.merging.left_to_right_build import character_rows, no_chain
-from jittok.kernels.merging.reachable import MergePairs, reachable_merges
-from jittok.kernels.models.spm.arrays import SpmArrays
-from jittok.kernels.models.spm.compile import other_characters_entered, span_rules
+from jittok.kernels.jit import frozen
+from jittok.kernels.models.spm.compile import other_characters_entered, spm_arrays
+from jittok.kernels.models.spm.kernel import SpmArrays
 from jittok.kernels.models.spm.pairs import all_pairs
 from jittok.kernels.models.spm.unused_pieces import is_merged
 from jittok.kernels.structures.bytes_table import ABSENT, BytesTable, build_bytes_table, find_rows
-from jittok.kernels.structures.char_table import wide_characters
 
 ESCAPE = Replace(Pattern(" ", literal=True), SPACE_MARK)
 NO_WORDS = Cut(Pattern(" ", literal=True), MERGED_WITH_PREVIOUS)
@@ -67,7 +64,7 @@ def _of_merges(pipeline: Pipeline, model: Merges, fused: bool = False) -> SpmArr
     if fused and found[model.unknown]:
         return None  # the text may contain the unknown token itself, which must not be joined with its neighbors
     ranks = np.arange(model.left.size)
-    return _arrays(texts, found, bytes_, (model.left, model.right, ranks, model.merged), prefix)
+    return spm_arrays(texts, found, bytes_, (model.left, model.right, ranks, model.merged), prefix)
 
 
 def _of_pieces(pipeline: Pipeline, model: Pieces) -> SpmArrays | None:
@@ -112,36 +109,7 @@ def _pieces(pipeline: Pipeline, model: Pieces, prefix: int) -> SpmArrays:
     count = offsets.size - 1
     reachable, left, right, merged = all_pairs(texts, count)
     columns = (left, right, model.ranks[merged], merged)
-    return _arrays(texts, reachable != 0, bytes_, columns, prefix, count)
-
-
-def _arrays(
-    texts: BytesTable, reachable: NDArray[np.bool_], bytes_: NDArray[np.int32],
-    columns: tuple[NDArray[np.integer], ...], prefix: int, tokens: int | None = None,
-) -> SpmArrays:  # fmt: skip
-    count = texts.offsets.size - 1 if tokens is None else tokens
-    singles = find_rows(texts, [bytes([byte]) for byte in range(256)])
-    mark = int(find_rows(texts, [SPACE_MARK_BYTES])[0])
-    span_ascii = singles[:128].copy()
-    span_ascii[SPACE_BYTE] = mark
-    own: tuple[U8, I64] = (texts.data, frozen(texts.offsets[: count + 1], np.int64))
-    every = MergePairs(*(frozen(column, np.int32) for column in columns))
-    pairs = reachable_merges(every, character_rows(texts), texts.offsets.size - 1).table
-    return SpmArrays(
-        pairs=pairs,
-        tokens=count,
-        texts=texts,
-        ascii=frozen(singles[:128], np.int32),
-        byte_ids=frozen(bytes_, np.int32),
-        reachable=frozen(reachable, np.uint8),
-        add_space_prefix=prefix,
-        rules=span_rules(*own, reachable),
-        characters=wide_characters(texts),
-        span_ascii=frozen(span_ascii, np.int32),
-        span_byte_ids=frozen(bytes_, np.int32),
-        chain=no_chain(),
-        ids_per_byte=1 if 0 <= mark < count else 3,
-    )
+    return spm_arrays(texts, reachable != 0, bytes_, columns, prefix, count)
 
 
 def _may_be_asked_for(texts: BytesTable) -> NDArray[np.bool_]:

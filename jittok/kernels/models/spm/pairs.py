@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from jittok.kernels.jit import I64, OutI32, OutU8, OutU64, as_int64, frozen, helper, kernel
 from jittok.kernels.memory import Window, add, get_i32, get_i64, get_u8, get_u64, multiply, put_i32, put_u64, window
-from jittok.kernels.models.spm.whole_fragment import character_length
 from jittok.kernels.structures.bytes_table import ABSENT, BytesTable, slot_count
+from jittok.kernels.structures.utf8 import lead_length
 
 FIRST_CAPACITY = 1 << 12
 """Initial capacity for pairs."""
@@ -167,13 +167,13 @@ def find_pairs(
         size = stop - start
         for k in range(1, size + 1):
             work.begins[k] = 0
-        first = min(character_length(get_u8(data, start)), size) if size > 0 else 0
+        first = min(lead_length(get_u8(data, start)), size) if size > 0 else 0
         reachable[token] = first == size
         i, last = first, 0
         while i < size:
             work.begins[i] = 1
             last = i
-            i = min(i + character_length(get_u8(data, start + i)), size)
+            i = min(i + lead_length(get_u8(data, start + i)), size)
         depth, a = 0, get_i32(prefix, token)
         while a != ABSENT:
             put_i32(chain, depth, a)

@@ -33,7 +33,7 @@ UNUSED, NORMAL, USER_DEFINED = 2, 4, 16
 UNKNOWN_PENALTY = 10.0
 BYTES_PER_BYTE = 2
 """The capacity for normalized text, as a multiple of the text; it is increased for texts that need more."""
-SPARE_BYTES = 64
+SPARE_BYTES = 128
 
 
 class UgmArrays(NamedTuple):
@@ -52,6 +52,8 @@ class UgmArrays(NamedTuple):
     rules: SpanRules
     cut_limit: int  # longer fragments are not cut; negative: none is
     first_span: int  # how the first span of a fragment is encoded, see pretoken_cache.run_loop
+    readable: int  # 1: every link of the character map stays inside it; else the reference encodes
+    clears: int  # 1: some score is not finite, see `Lattice`
     ids_per_byte: int  # the most ids of one byte of text
     shortest: int  # Vocab.shortest_utf8
     longest: int  # bytes of the longest token in the trie
@@ -63,7 +65,7 @@ class UgmWork(NamedTuple):
 
     text: OutU8  # [BYTES_PER_BYTE * longest + SPARE_BYTES] normalized text
     sums: OutF64  # [that + 1] best sum of scores up to each offset of `text`
-    arcs: OutU64  # [that + 1] back-pointers: last token << 32 | where it begins; the bit `decided_prefix.MARK` is 0
+    arcs: OutU64  # [that + 1] back-pointers: last token << 32 | where it begins; the bit `lattice.MARK` is 0
     found: OutI32  # [as `text`] which long tokens begin at each offset; empty where there are no long tokens
     spans: SpanWork
 
@@ -109,6 +111,8 @@ def compile_pipeline(pipeline: Pipeline) -> UgmArrays:
         rules,
         limit,
         first_span,
+        int(keys is not None),
+        int(not np.isfinite(scores[usable]).all() or not np.isfinite(unk_score)),
         _ids_per_byte(keys, lattice.texts, user_texts),
         int(squeeze.shortest),
         int(np.max(np.diff(lattice.texts.offsets), initial=0)),
@@ -143,13 +147,19 @@ def can_split_at_spaces(arrays: UgmArrays, size: int) -> bool:
 
 
 def _ids_per_byte(keys: CharsmapKeys | None, tokens: TokenTexts, user: TokenTexts) -> int:
-    """The most ids of one byte of text: the characters of its normal form if all tokens end at characters, else its
-    bytes, with three for a space, which becomes U+2581."""
+    """The most ids of one byte of text."""
     if keys is None:
         return 1
     _, _, bad = characters(*tokens, np.ones(len(tokens), bool))
-    if bad.any() or np.any(user.data >= 0x80):
-        spaces = np.concatenate([[0], np.cumsum(keys.images == 0x20)])[keys.image_offsets]
+    _, _, bad_image = characters(keys.images, keys.image_offsets, np.ones(keys.image_offsets.size - 1, bool))
+    return growth(keys, in_bytes=bool(bad.any() or bad_image.any() or np.any(user.data >= 0x80)))
+
+
+def growth(keys: CharsmapKeys, in_bytes: bool) -> int:
+    """The most ids of one byte of text: the characters of its normal form if tokens end at characters, else (in_bytes)
+    their bytes, with three for a space, which becomes U+2581."""
+    if in_bytes:
+        spaces = np.concatenate([[0], np.cumsum(keys.images == SPACE_BYTE)])[keys.image_offsets]
         grown, least = np.diff(keys.image_offsets) + 2 * np.diff(spaces), 3
     else:
         heads = np.concatenate([[0], np.cumsum(keys.images & 0xC0 != 0x80)])[keys.image_offsets]

@@ -1,6 +1,7 @@
 """WordPiece (GGUF "bert"): BERT's normalization by one table, then repeated longest match.
 
-`compile` builds the arrays, `kernel` encodes span by span, and `whole_fragment` encodes fragments that cannot be cut.
+`alphabet` and `compile` build the arrays, `bert` and `files` those of other files, and `kernel` encodes span by span.
+`words` encodes words that are normalized and split already.
 """
 
 from jittok.kernels.models.wpm.compile import (
@@ -12,11 +13,10 @@ from jittok.kernels.models.wpm.compile import (
     normal_table,
     regrow,
 )
-from jittok.kernels.models.wpm.kernel import encode_fragments
-from jittok.kernels.models.wpm.span import ODD_TEXT
+from jittok.kernels.models.wpm.kernel import ODD_TEXT, encode_fragments
 
 IDS_PER_BYTE = 1
-"""Usually enough; see `compile.SCRATCH_PER_BYTE`."""
+"""Usually enough; see `compile.MARKED_BYTE`."""
 
 __all__ = [
     "IDS_PER_BYTE",

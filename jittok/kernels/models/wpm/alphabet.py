@@ -3,6 +3,9 @@
 UTF-8 gives the letters of most scripts two or three bytes, and each byte is a step through the trie. Here every
 non-ASCII character of the tokens gets a *code*: one byte for the most frequent, two for others, three beyond some
 15,000. A word with any other character is unknown. No code is a prefix of another, so the longest match is the same.
+
+A token that is invalid UTF-8 may match a part of a character. In a vocabulary with such a token, the code of a
+character is its UTF-8 (`byte_alphabet`).
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.common.unicode.characters import SPACE_MARK_CODE
+from jittok.common.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.common.unicode.tables import UNICODE_SIZE
 from jittok.kernels.jit import I32, U8, U64, frozen
 from jittok.kernels.pretokenize.classes import shared_rows
@@ -81,7 +84,8 @@ class Alphabet(NamedTuple):
     units: U64  # [nodes] the trie of the tokens' codes
     pages: I32  # [0x1100] code point >> 8 -> block of `codes`
     codes: I32  # [256 * blocks] entry of each character, normalized first; see LENGTH_BIT
-    marker_node: int  # the node of U+2581, or NO_NODE
+    first: int  # bytes of U+2581 that each word begins with: 0, or all, where codes are UTF-8
+    marker_node: int  # where a walk through a word begins: the node of U+2581, or NO_NODE; ROOT if words begin with it
     marker_value: int  # the token that is U+2581, or NO_VALUE
     several: U8  # for each character that becomes several: number of bytes, number of characters, the bytes
     long: LongKeys  # the long tokens again, for linear time
@@ -91,6 +95,7 @@ NO_ALPHABET = Alphabet(
     frozen([0], np.uint64),
     frozen([0], np.int32),
     frozen([0], np.int32),
+    0,
     NO_NODE,
     NO_VALUE,
     frozen([0], np.uint8),
@@ -126,22 +131,53 @@ def build_alphabet(
     trie = build_double_array(data, offsets, ids).units.reshape(-1, UNIT)
     if len(trie) > MOST_NODES:
         return None
-    fields = trie.astype(np.uint64)
-    parents = fields[:, PARENT] & np.uint64((1 << NODE_BITS) - 1)  # a free slot has a parent that is no node
-    values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
-    units = fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS)
     images, entries = _written(codes, several)
     pages, blocks = _pages(codes, mapped, becoming, kinds, (several.points, entries, odd))
     node, value = _marker(trie, int(_code_of(codes, np.array([SPACE_MARK_CODE]))[0]))
     return Alphabet(
-        frozen(units, np.uint64),
+        _packed(trie),
         frozen(pages, np.int32),
         frozen(blocks.reshape(-1), np.int32),
+        0,
         node,
         value,
         images,
         long_of(data, offsets, ids),
     )
+
+
+def byte_alphabet(
+    keys: AlphabetKeys, mapped: NDArray[np.int64], becoming: NDArray[np.int64], kinds: NDArray[np.uint8]
+) -> Alphabet | None:
+    """The same for tokens of any bytes: the code of a character is its UTF-8, and words begin with U+2581. None if
+    there are too many tokens."""
+    ids = np.arange(keys.size, dtype=np.int32)
+    trie = build_double_array(keys.data, keys.offsets, ids).units.reshape(-1, UNIT)
+    if keys.size > MOST_TOKENS or len(trie) > MOST_NODES:
+        return None
+    c = np.arange(UNICODE_SIZE)
+    low = [0x80 | c >> 6 * k & 0x3F for k in range(3)]
+    codes = np.full(UNICODE_SIZE + 1, UNKNOWN, np.int32)
+    codes[:0x80] = c[:0x80] | 1 << LENGTH_BIT
+    codes[0x80:0x800] = (0xC0 | c >> 6 | low[0] << 8 | 2 << LENGTH_BIT)[0x80:0x800]
+    codes[0x800:0x10000] = (0xE0 | c >> 12 | low[1] << 8 | low[0] << 16 | 3 << LENGTH_BIT)[0x800:0x10000]
+    codes[0x10000:-1] = SEVERAL | 6 * (c[0x10000:] - 0x10000)
+    size, count = np.full(UNICODE_SIZE, 4), np.ones(UNICODE_SIZE, np.int64)
+    several = np.stack([size, count, 0xF0 | c >> 18, low[2], low[1], low[0]], 1)[0x10000:].reshape(-1)
+    nothing = np.zeros(0, np.int64)
+    pages, blocks = _pages(codes, mapped, becoming, kinds, (nothing, np.zeros(0, np.int32), nothing))
+    return Alphabet(
+        _packed(trie), frozen(pages, np.int32), frozen(blocks.reshape(-1), np.int32), len(SPACE_MARK_BYTES), ROOT,
+        NO_VALUE, frozen(several, np.uint8), long_of(keys.data, keys.offsets, ids),
+    )  # fmt: skip
+
+
+def _packed(trie: NDArray[np.int32]) -> U64:
+    """The nodes of a trie as `Alphabet.units`."""
+    fields = trie.astype(np.uint64)
+    parents = fields[:, PARENT] & np.uint64((1 << NODE_BITS) - 1)  # a free slot has a parent that is no node
+    values = (trie[:, VALUE].astype(np.int64) + 1).astype(np.uint64)
+    return frozen(fields[:, BASE] | parents << np.uint64(NODE_BITS) | values << np.uint64(2 * NODE_BITS), np.uint64)
 
 
 def long_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> LongKeys:

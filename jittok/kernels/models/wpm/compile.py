@@ -17,8 +17,7 @@ from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.models import LongestText
 from jittok.common.pipeline.steps import BertWords
 from jittok.common.unicode import tables
-from jittok.common.unicode.characters import SPACE_MARK_BYTES
-from jittok.kernels.jit import I32, U8, OutI32, OutI64, OutU8, as_int64, frozen, kernel
+from jittok.kernels.jit import OutI32, OutU8, frozen
 from jittok.kernels.models.wpm.alphabet import (
     ALONE,
     BLANK,
@@ -29,21 +28,14 @@ from jittok.kernels.models.wpm.alphabet import (
     Alphabet,
     AlphabetKeys,
     build_alphabet,
-    long_of,
+    byte_alphabet,
 )
 from jittok.kernels.pretoken_cache.span_loop import CHUNK, NO_LIMIT, SpanWork, make_span_work, regrow_span_work
 from jittok.kernels.pretokenize.classes import shared_rows
 from jittok.kernels.safe_cuts import cuts, rules
 from jittok.kernels.structures.double_array import (
-    NO_NODE,
     NO_VALUE,
-    ROOT,
-    DoubleArray,
-    build_double_array,
-    child,
-    value_at,
 )
-from jittok.kernels.structures.long_keys import LongKeys
 from jittok.kernels.structures.pages import scratch
 
 KIND, IMAGE = 24, 0xFFFFFF
@@ -63,34 +55,28 @@ BYTES_PER_BYTE = 2
 at most four in UTF-8 or a code of three."""
 CODED = 3
 """The same where characters may become several: a Hangul syllable becomes three letters of up to three bytes each."""
-SCRATCH_PER_BYTE = BYTES_PER_BYTE + 3
-"""The most ids of one byte: each byte of a word may be a token, and three bytes are added for U+2581."""
+MARKED_BYTE = BYTES_PER_BYTE + 3
+"""The most ids of one byte where U+2581, which is put before each word, is a token by itself, or its bytes are."""
 
 
 class WpmArrays(NamedTuple):
     """A compiled WordPiece vocabulary."""
 
-    trie: DoubleArray  # token bytes -> id
-    pages: I32  # [0x1100] code point >> 8 -> block of `entries`
-    entries: I32  # [256 * blocks] kind and image, see IMAGE
-    marker_node: int  # the trie's node of U+2581, or NO_NODE
-    marker_value: int  # the longest token that is a prefix of U+2581, or NO_VALUE
-    marker_length: int  # its bytes
     unk_id: int  # may be -1, and is then emitted as -1
     tokens: int  # number of tokens
-    alphabet: Alphabet  # the same tables in another encoding, for spans
+    alphabet: Alphabet
     rules: cuts.SpanRules
-    cut_limit: int  # longer fragments are not cut into spans; negative: none is, there is no alphabet
+    cut_limit: int  # longer fragments are not cut into spans; negative: there is no alphabet, the reference encodes
     ids_per_byte: int  # the most ids of one byte of text
+    lenient: int  # 1: a GGUF, where invalid UTF-8 is encoded too
     shortest: int  # Vocab.shortest_utf8
     longest: int  # characters of a word beyond which it is unknown
-    long: LongKeys  # the long tokens of `trie` once more
 
 
 class WpmWork(NamedTuple):
     """Memory of one thread, for fragments of up to `longest` bytes."""
 
-    word: OutU8  # [CODED * longest + 16] the normalized word: in the alphabet, or in UTF-8 after U+2581
+    word: OutU8  # [CODED * longest + 16] the normalized word in the alphabet
     found: OutI32  # [as many] which long token begins at each offset of it; empty where there are no long tokens
     spans: SpanWork
 
@@ -101,53 +87,26 @@ def compile_pipeline(pipeline: Pipeline) -> WpmArrays:
     assert isinstance(model, LongestText)
     assert words is not None
     keys = AlphabetKeys(pipeline.model_bytes, pipeline.model_offsets)
-    trie = build_double_array(keys.data, keys.offsets, np.arange(keys.size, dtype=np.int32))
-    pages, entries = normal_table(bool(words.lowercase), bool(words.strip_accents))
-    found = np.zeros(3, np.int64)
-    find_marker(trie, frozen(np.frombuffer(SPACE_MARK_BYTES, np.uint8), np.uint8), found)
-    node, value, length = found.tolist()
-    # A word's first token includes the marker U+2581, unless the marker or a prefix of it is a token.
-    capacity = SCRATCH_PER_BYTE if value != NO_VALUE else BYTES_PER_BYTE
-    kinds, points, images = _unpacked(pages, entries)
-    alphabet = build_alphabet(keys, points, images, kinds)
+    kinds, points, images = _unpacked(*normal_table(bool(words.lowercase), bool(words.strip_accents)))
+    alphabet = build_alphabet(keys, points, images, kinds) or byte_alphabet(keys, points, images, kinds)
+    marked = alphabet is not None and (alphabet.first > 0 or alphabet.marker_value != NO_VALUE)
     return WpmArrays(
-        trie,
-        pages,
-        entries,
-        node,
-        value,
-        length,
         model.unknown,
         keys.size,
         alphabet or NO_ALPHABET,
         span_rules(kinds),
         NO_LIMIT if alphabet else -1,
-        capacity,
+        MARKED_BYTE if marked else BYTES_PER_BYTE,
+        1,
         int(words.shortest),
         NO_LIMIT,
-        long_of(keys.data, keys.offsets, np.arange(keys.size, dtype=np.int32)),
     )
-
-
-@kernel
-def find_marker(trie: DoubleArray, marker: U8, found: OutI64) -> int:
-    """Find the trie's node of `marker` (or NO_NODE), its longest prefix that is a token (or NO_VALUE), and the length.
-
-    found: int64[3]; returns 0.
-    """
-    found[0], found[1], found[2] = ROOT, NO_VALUE, 0
-    for i in range(marker.size):
-        found[0] = child(trie, found[0], as_int64(marker[i]))
-        if found[0] == NO_NODE:
-            break
-        if value_at(trie, found[0]) != NO_VALUE:
-            found[1], found[2] = value_at(trie, found[0]), i + 1
-    return 0
 
 
 @lru_cache(maxsize=4)
 def normal_table(lowercase: bool, strip_accents: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(pages, entries) of WpmArrays for the two settings of BERT's normalizer."""
+    """(pages, entries) for the two settings of BERT's normalizer: int32[0x1100] code point >> 8 -> block of `entries`;
+    int32[256 * blocks] kind and image of each code point, see IMAGE."""
     flags, everything = tables.flag_table(), np.arange(tables.UNICODE_SIZE)
     base, lower = everything.copy(), everything.copy()
     if strip_accents:
@@ -216,7 +175,5 @@ def regrow(arrays: WpmArrays, work: WpmWork, longest: int) -> WpmWork:
 
 def _work(arrays: WpmArrays, longest: int, spans: SpanWork) -> WpmWork:
     capacity = CODED * longest + 16
-    long = arrays.alphabet.long.count
-    if isinstance(arrays, WpmArrays):  # the arrays of `words` have only an alphabet
-        long += arrays.long.count
-    return WpmWork(scratch(capacity, np.uint8), scratch(capacity if long else 0, np.int32), spans)
+    found = scratch(capacity if arrays.alphabet.long.count else 0, np.int32)
+    return WpmWork(scratch(capacity, np.uint8), found, spans)

@@ -20,8 +20,6 @@ from jittok.kernels.models.wpm.compile import BYTES_PER_BYTE, WpmArrays, span_ru
 from jittok.kernels.pretoken_cache.span_loop import NO_LIMIT
 from jittok.kernels.pretoken_cache.tables import LONGEST_SHORT
 from jittok.kernels.safe_cuts.cuts import ILL
-from jittok.kernels.structures.double_array import NO_NODE, NO_VALUE, build_double_array
-from jittok.kernels.structures.long_keys import long_keys
 
 STRANGER = "\U0010ffff"
 """The replacement of U+2581; its own replacement is U+10FFFE. No token may contain either."""
@@ -56,12 +54,7 @@ def compile_pipeline(pipeline: Pipeline, odd: bool = True) -> WpmArrays | None:
     rules = rules._replace(three=frozen(three, np.uint8))
     if alphabet is None or not rules.cuts.any():
         return None
-    empty = build_double_array(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
-    nothing = frozen([0], np.int32)
-    return WpmArrays(
-        empty, nothing, nothing, NO_NODE, NO_VALUE, 0, model.unknown, keys.size, alphabet, rules, NO_LIMIT,
-        BYTES_PER_BYTE, 1, model.longest, long_keys({}),
-    )  # fmt: skip
+    return WpmArrays(model.unknown, keys.size, alphabet, rules, NO_LIMIT, BYTES_PER_BYTE, 0, 1, model.longest)
 
 
 def _keys_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], prefix: bytes) -> AlphabetKeys:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.kernels.jit import I32, U8, U16, OutF64, OutI32, OutI64, OutU8, OutU64
-from jittok.kernels.models.ugm.files.token_matches import BUFFER_SIZE as FOUND
-from jittok.kernels.models.ugm.files.token_matches import DEPTH
+from jittok.kernels.models.ugm.lattice import BUFFER_SIZE as FOUND
+from jittok.kernels.models.ugm.lattice import DEPTH
 from jittok.kernels.normalize.xcda import Charsmap
 from jittok.kernels.pretoken_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.kernels.safe_cuts.cuts import BLANK, CLASSES, LETTER, SpanRules
@@ -22,7 +22,7 @@ BYTES_PER_BYTE = 2
 """The capacity for normalized text, as a multiple of the text; it is increased for texts that need more."""
 SPARE_BYTES = 64
 SUM, LARGEST, SETTLED = 0, 1, 1
-"""Indices into `state` (SUM, LARGEST) and `positions` (SETTLED) of UnigramFileWork: see `lattice.settle`."""
+"""Indices into `state` (SUM, LARGEST) and `positions` (SETTLED) of UnigramFileWork: see `rounding.settle`."""
 DOUBT, DOUBT_IDS, DOUBT_BITS = 8, 16, 15
 """Words and ids of a slot of `rounding`, and the logarithm of the number of slots."""
 
@@ -85,7 +85,7 @@ class UnigramFileWork(NamedTuple):
     spans: SpanWork
     doubts: OutU64  # [DOUBT << DOUBT_BITS] key of a span; context | ids << 8 | reach << 32, see `rounding`
     doubt_ids: OutI32  # [DOUBT_IDS << DOUBT_BITS]
-    found: OutI32  # the tokens at the next offsets, see `token_matches`
+    found: OutI32  # the tokens at the next offsets, see `lattice.find_tokens`
     long: OutI32  # [BYTES_PER_BYTE * longest + SPARE_BYTES] which long tokens begin at each offset; or empty
 
 

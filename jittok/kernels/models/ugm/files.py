@@ -1,4 +1,10 @@
-"""The loop over fragments: ids of cached spans are copied, new spans get their path, odd texts are left to Python."""
+"""Unigram of files other than GGUF: a tokenizer.json sums scores as doubles, a sentencepiece model as floats.
+
+The loop over fragments: ids of cached spans are copied, new spans get their path, odd texts are left to Python. A sum
+that rounds depends on all the text before, so ids of spans (see `safe_cuts`) may only be cached if rounding cannot
+change the path (see `rounding`). `file_compile` builds the arrays, `normalizer_tables` a table of the steps of a file,
+and `normalizer` runs it.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +15,53 @@ import numpy as np
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MARK_1
 from jittok.kernels.fragments import NEED, NOT_UTF8, OUT_OF_CAPACITY, OUT_OF_WORK
 from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, helper, kernel
-from jittok.kernels.memory import Window, get_i32, get_i64, get_u8, put_i32, window
-from jittok.kernels.models.ugm.decided_prefix import characters_of
-from jittok.kernels.models.ugm.files.arrays import UnigramFileArrays, UnigramFileWork
-from jittok.kernels.models.ugm.files.lattice import (
-    EXACT,
-    ROUNDING_SENSITIVE,
-    FileLattice,
-    begin_text,
-    best_paths,
-    go_back,
-    join_unknown,
-    open_lattice,
-    settle,
-    sum_here,
-    total_here,
+from jittok.kernels.memory import Window, get_f64, get_i32, get_i64, get_u8, put_f64, put_i32, window
+from jittok.kernels.models.ugm.file_arrays import (
+    UnigramFileArrays,
+    UnigramFileWork,
+    can_split_at_spaces,
+    make_work,
+    optimized_layout,
+    regrow,
 )
-from jittok.kernels.models.ugm.files.long_texts import CHUNK_BYTES, UNDECIDED, encode_long_text
-from jittok.kernels.models.ugm.files.normalizer import (
+from jittok.kernels.models.ugm.lattice import (
+    EXACT,
+    MOST_OFFSETS,
+    ROUNDING_SENSITIVE,
+    Lattice,
+    is_unknown,
+    move,
+    token_before,
+)
+from jittok.kernels.models.ugm.normalizer import (
+    ODD_TEXT,
     OUTSIDE,
+    STEP,
     NormalizerWindow,
     begins_with_mark,
     does_extend,
     ends_line,
     may_end_white,
-    open_rewriting,
+    open_normalizer,
+    open_text,
     rewrite,
+    rewrite_on,
     text_end,
+    without_end,
 )
-from jittok.kernels.models.ugm.files.rounding import lookup, store
+from jittok.kernels.models.ugm.rounding import (
+    FileSums,
+    best_paths,
+    extend,
+    go_back,
+    lookup,
+    open_sums,
+    settle,
+    store,
+    sum_here,
+    total_here,
+    write_path,
+)
 from jittok.kernels.normalize.charsmap_steps import longest_known_key
 from jittok.kernels.normalize.charsmap_table import TIED
 from jittok.kernels.pretoken_cache.fragment_loop import Spans, make_encode_fragments
@@ -49,6 +73,12 @@ from jittok.kernels.pretoken_cache.tables import LONGEST_KEPT, Key
 from jittok.kernels.pretokenize.splitters.spans import split_spans
 from jittok.kernels.structures.utf8_check import is_malformed
 
+IDS_PER_BYTE = 1
+"""Usually enough; a character map can make a text longer."""
+CHUNK_BYTES = 1 << 15
+"""Up to this many bytes, a text is rewritten as a whole; also the size of the first chunk."""
+UNDECIDED = -104
+"""Code: too many offsets are undecided. Different from the codes of `jittok.kernels.fragments`."""
 SECTION = 512
 """The least bytes of a text that are encoded as a whole because some span in them cannot be encoded by itself."""
 LONG_SECTION, SHORT_SECTION = 1 << 13, 1 << 7
@@ -64,31 +94,41 @@ class FileSpanModel(NamedTuple):
     """The windows that encoding a span needs."""
 
     rewriting: NormalizerWindow
-    lattice: FileLattice
+    sums: FileSums
     tail: int
     mark: Window
     mark_size: int
 
 
 @helper
+def _characters(text: Window, size: int) -> int:
+    """The number of characters of text[:size], which is the most tokens that a path through it can have."""
+    found = 0
+    for k in range(size):
+        found += 1 if get_u8(text, k) & 0xC0 != 0x80 else 0
+    return found
+
+
+@helper
 def _encode(model: FileSpanModel, text: Window, start: int, stop: int, ids: Window, count: int) -> int:
     """Ids of a span; the new count or a code. If rounding may change the path, DEFERRED is added to the count, so that
     the span is not cached."""
-    own = model.lattice
+    sums = model.sums
+    own = sums.lattice
     if own.single == 0 and stop - start > CHUNK_BYTES:
-        done = encode_long_text(model.rewriting, own, text, start, stop, 0.0, False, False, ids, count)
+        done = encode_long_text(model.rewriting, sums, text, start, stop, 0.0, False, False, ids, count)
         return WHOLE if done == UNDECIDED else done + DEFERRED if done >= 0 else done
     size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
     if size < 0:
         return size
     if own.single == 0 or stop - start <= LONGEST_KEPT:  # a longer one is not cached: find its path in the text at once
-        done = best_paths(own, size, 0.0, own.near * characters_of(own.text, size), False, ids, count)
+        done = best_paths(sums, size, 0.0, sums.near * _characters(own.text, size), False, ids, count)
         if done != ROUNDING_SENSITIVE:
             return done
-    base = sum_here(own, ids, count)
+    base = sum_here(sums, ids, count)
     if np.isnan(base):
         return WHOLE
-    done = best_paths(own, size, base, EXACT, False, ids, count)
+    done = best_paths(sums, size, base, EXACT, False, ids, count)
     return done + DEFERRED if done >= 0 else done
 
 
@@ -109,16 +149,16 @@ def _encode_piece(
 @helper
 def _encode_soon(model: FileSpanModel, text: Window, start: int, stop: int, key: Key, ids: Window, count: int) -> int:
     """The same for a short span, whose paths in different contexts are cached (see `rounding`)."""
-    own, base, known = model.lattice, 0.0, -1
-    if own.single != 0:
-        base = sum_here(own, ids, count)
-        known = lookup(own, key, base, ids, count)
+    sums, base, known = model.sums, 0.0, -1
+    if sums.lattice.single != 0:
+        base = sum_here(sums, ids, count)
+        known = lookup(sums, key, base, ids, count)
     if known >= 0:
         return known + DEFERRED
     done = _encode(model, text, start, stop, ids, count)
-    if done >= DEFERRED and own.single != 0:
+    if done >= DEFERRED and sums.lattice.single != 0:
         size, _ = rewrite(model.rewriting, text, start, start, stop, False, False)
-        store(own, key, base, size, ids, count, done - DEFERRED)
+        store(sums, key, base, size, ids, count, done - DEFERRED)
     return done
 
 
@@ -131,7 +171,7 @@ _run_of_spans, _spans_of_one = make_encode_spans(
 def _open(arrays: UnigramFileArrays, work: UnigramFileWork, tokens: I32, ends: OutI64) -> Spans:
     spans = open_span_work(work.spans, arrays.rules, arrays.first_span, tokens, ends, arrays.cut_limit)
     model = FileSpanModel(
-        open_rewriting(arrays, work), open_lattice(arrays, work), arrays.tail, window(arrays.mark), arrays.mark.size
+        open_normalizer(arrays, work), open_sums(arrays, work), arrays.tail, window(arrays.mark), arrays.mark.size
     )
     return Spans(spans, model, arrays.ids_per_byte, arrays.cut_limit)
 
@@ -192,14 +232,14 @@ def _encode_text(
     count: int,
     report: OutI64,
 ) -> int:
-    out, lattice, begun, done = window(ids), own.model.lattice, count, WHOLE
-    begin_text(lattice, count)
+    out, sums, begun, done = window(ids), own.model.sums, count, WHOLE
+    go_back(sums, 0.0, count)
     stop = text_end(own.model.rewriting, window(data), start, stop)
     if arrays.parts != 0:
         done = _summed_sections(own, prefixed, data, start, stop, arrays.parts, ids, count, report)
     elif stop - start <= own.limit:
         done = _spans(own, prefixed, data, start, stop, ids, count, report)
-        if done >= 0 and arrays.single != 0 and np.isnan(settle(lattice, out, done)):
+        if done >= 0 and arrays.single != 0 and np.isnan(settle(sums, out, done)):
             done = WHOLE
     if done == WHOLE and arrays.single == 0:
         done = _sections(own, data, start, stop, ids, count, report)
@@ -209,8 +249,8 @@ def _encode_text(
         report[NEED] = stop - start
     if done < 0:
         return done
-    if arrays.single != 0 and lattice.bytes == 0:
-        return join_unknown(lattice, out, begun, done)
+    if arrays.single != 0 and sums.lattice.bytes == 0:
+        return _join_unknown(sums.lattice, out, begun, done)
     if arrays.tail != 0 and _ends_with_space(own.model, window(data), start, stop):
         if done + own.model.mark_size > ids.size:
             report[NEED] = done - begun + own.model.mark_size + arrays.ids_per_byte * (stop - start + 1)
@@ -258,27 +298,27 @@ def _summed_sections(
 ) -> int:
     """Ids of a text by a sentencepiece model: by spans, and where sentencepiece resets its sum, by paths from the
     actual sum."""
-    text, out, lattice, begun, size = window(data), window(ids), own.model.lattice, count, LONG_SECTION
+    text, out, sums, begun, size = window(data), window(ids), own.model.sums, count, LONG_SECTION
     first, of_byte = start, SUM_OF_BYTE
     while start < stop:
-        base = total_here(lattice)
-        most = max(int((lattice.most_sum - abs(base)) / of_byte), SHORT_SECTION)
+        base = total_here(sums)
+        most = max(int((sums.most_sum - abs(base)) / of_byte), SHORT_SECTION)
         end = section_end(own.model.rewriting, text, start, stop, min(size, most), parts)
         done = WHOLE
-        if end - start <= own.limit and abs(base) < lattice.most_sum:
+        if end - start <= own.limit and abs(base) < sums.most_sum:
             done = _spans(own, prefixed, data, start, end, ids, count, report)
             if done >= 0:
-                known = not np.isnan(settle(lattice, out, done))
-                found = FARTHER * abs(total_here(lattice) - base) / (end - start)
+                known = not np.isnan(settle(sums, out, done))
+                found = FARTHER * abs(total_here(sums) - base) / (end - start)
                 if known:
                     of_byte = max(found, SUM_OF_BYTE)
                 else:  # the sum became too large
                     of_byte, done = max(found, 2 * of_byte), WHOLE
                     if most > SHORT_SECTION and size > SHORT_SECTION:
-                        go_back(lattice, base, count)
+                        go_back(sums, base, count)
                         continue
         if done == WHOLE:
-            go_back(lattice, base, count)
+            go_back(sums, base, count)
             if min(size, most) > SHORT_SECTION:
                 size = max(size >> 2, SHORT_SECTION)
                 continue
@@ -355,7 +395,7 @@ def _whole(
         if count + most > capacity:
             report[NEED] = most
             return OUT_OF_CAPACITY
-        done = encode_long_text(model.rewriting, model.lattice, text, start, stop, base, True, begins, ids, count)
+        done = encode_long_text(model.rewriting, model.sums, text, start, stop, base, True, begins, ids, count)
         if done != UNDECIDED:
             return done
     size, _ = rewrite(model.rewriting, text, start, start, stop, True, begins)
@@ -366,7 +406,7 @@ def _whole(
     if count + 3 * size > capacity:
         report[NEED] = 3 * size
         return OUT_OF_CAPACITY
-    return best_paths(model.lattice, size, base, EXACT, True, ids, count)
+    return best_paths(model.sums, size, base, EXACT, True, ids, count)
 
 
 @helper
@@ -386,6 +426,101 @@ def _ends_with_space(model: FileSpanModel, text: Window, start: int, stop: int) 
             return state == OUTSIDE
         stop = begin
     return False
+
+
+# ---- long texts, in chunks: what all best paths so far have in common is written
+
+
+@helper
+def encode_long_text(
+    rewriting: NormalizerWindow, sums: FileSums, text: Window, start: int, stop: int, base: float, whole: bool,
+    begins: bool, ids: Window, count: int,
+) -> int:  # fmt: skip
+    """Ids of text[start:stop], which is valid UTF-8; `ids` has the capacity for them. With `whole` it is a fragment or
+    a part of one, and `base` is the sum before it; else it is a span, whose sum follows from the ids before it.
+    begins: as for `rewrite`. The new count or a code: WHOLE as for `best_paths`, OUT_OF_WORK, UNDECIDED, and those of
+    `rewrite`.
+
+    The chunk in the lattice's text is what follows the last decided offset, with its sums and arcs (see `extend`). So
+    nothing is computed twice, and sums round as in `best_paths`, also where sentencepiece resets them.
+    """
+    at, state = open_text(rewriting, whole, begins)
+    i, limit, most, last, unread = (
+        start,
+        min(CHUNK_BYTES, rewriting.capacity),
+        min(rewriting.capacity, MOST_OFFSETS),
+        False,
+        True,
+    )
+    own, begun, begin, p, known_to, joined = sums.lattice, count, 0, 0, 0, False
+    while not last:
+        i, at, state = rewrite_on(rewriting, text, start, i, stop, at, state, limit, whole)
+        if i < 0:
+            return OUT_OF_WORK if i == WHOLE and whole else i
+        last = i == stop
+        solid = without_end(rewriting, at) if whole else at
+        at = solid if last else at
+        if unread and (at > 0 or last):
+            if own.single == 0 and at > 0 and get_u8(own.text, 0) == SPACE_BYTE:
+                base = 0.0
+            elif not whole:
+                base = sum_here(sums, ids, count)
+                if np.isnan(base):
+                    return WHOLE
+            put_f64(own.sums, 0, base)
+            unread = False
+        done = 0
+        while done < solid:
+            end = _word_end(own, done, p, solid)
+            closed = last or end < solid
+            decided, begin, p, known_to = extend(own, own.text, 0, begin, p, known_to, end, closed, EXACT)
+            if decided > done:
+                written = count
+                count = write_path(own, own.text, 0, done, decided, whole, joined, ids, count)
+                if count < 0:
+                    return count
+                if whole and own.single != 0:  # nothing needs the sums of single unknown ids any more
+                    count = _join_unknown(own, ids, max(begun, written - 1), count)
+                joined = not closed and is_unknown(own, token_before(own, decided))
+                done = decided
+            if not closed:
+                break
+            if own.single == 0:  # sums start again with each word
+                put_f64(own.sums, 0, 0.0)
+        move(own, done, at, known_to)
+        begin, p, known_to, at = begin - done, p - done, known_to - done, at - done
+        if 2 * at > limit - STEP and not last:
+            # little was decided: double the chunk, so that bytes are not moved again and again
+            if limit == most:
+                return OUT_OF_WORK if most == rewriting.capacity else UNDECIDED
+            limit = min(2 * limit, most)
+    if whole and own.single != 0:
+        go_back(sums, get_f64(own.sums, 0), count)
+    return count
+
+
+@helper
+def _word_end(own: Lattice, begin: int, p: int, size: int) -> int:
+    """The end of the word that begins at `begin` and has no space up to p. A sentencepiece model's text is one word."""
+    if own.single != 0:
+        return size
+    end = max(begin + 1, p)
+    while end < size and get_u8(own.text, end) != SPACE_BYTE:
+        end += 1
+    return end
+
+
+@helper
+def _join_unknown(own: Lattice, ids: Window, begin: int, count: int) -> int:
+    """Join runs of unknown ids in ids[begin:count]; the new count."""
+    at, before = begin, -1
+    for k in range(begin, count):
+        token = get_i32(ids, k)
+        if token != own.unk_id or before != own.unk_id:
+            put_i32(ids, at, token)
+            at += 1
+        before = token
+    return at
 
 
 _encode_fragments = make_encode_fragments(_open, _encode_run, _encode_text)
@@ -408,3 +543,16 @@ def encode_fragments(
 ) -> int:
     """See jittok.kernels.fragments. Codes: OUT_OF_CAPACITY, OUT_OF_WORK, NOT_UTF8, ODD_TEXT."""
     return _encode_fragments(arrays, work, data, starts, stops, tokens, first, last, count, ids, ends, report)
+
+
+__all__ = [
+    "IDS_PER_BYTE",
+    "ODD_TEXT",
+    "UnigramFileArrays",
+    "UnigramFileWork",
+    "can_split_at_spaces",
+    "encode_fragments",
+    "make_work",
+    "optimized_layout",
+    "regrow",
+]  # fmt: skip

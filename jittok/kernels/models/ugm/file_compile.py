@@ -14,10 +14,10 @@ from jittok.common.pipeline.steps import Squeeze
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.errors import MalformedVocab
 from jittok.kernels.jit import frozen
-from jittok.kernels.models.ugm.decided_prefix import HIGHEST
-from jittok.kernels.models.ugm.files.arrays import CharacterTable, UnigramFileArrays
-from jittok.kernels.models.ugm.files.lattice import RESET
-from jittok.kernels.models.ugm.files.normalizer_tables import read_steps
+from jittok.kernels.models.ugm.compile import growth
+from jittok.kernels.models.ugm.file_arrays import CharacterTable, UnigramFileArrays
+from jittok.kernels.models.ugm.lattice import HIGHEST, RESET
+from jittok.kernels.models.ugm.normalizer_tables import read_steps
 from jittok.kernels.models.ugm.rules import TokenTexts, VocabLattice, span_rules
 from jittok.kernels.normalize.charsmap_table import BEGINS_USER, CharsmapKeys, byte_kinds, charsmap_keys
 from jittok.kernels.normalize.xcda import Charsmap, read_charsmap, root_base
@@ -81,12 +81,10 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> UnigramFileArrays | None:
         return None
     if pipeline.vocabulary[unknown] != model.unknown:
         return None
-    byte_ids = np.full(256, -1, np.int32)
+    byte_ids = byte_tokens(pipeline, model.byte_fallback)
     steps = scores.copy()
     steps[model.unknown] = np.nan
     if model.byte_fallback:
-        for byte in range(256):
-            byte_ids[byte] = pipeline.vocabulary.get(b"<0x%02X>" % byte, -1)
         if (byte_ids < 0).any():
             return None
         steps[byte_ids] = np.nan
@@ -106,6 +104,12 @@ def _of_unigram(pipeline: Pipeline, model: Unigram) -> UnigramFileArrays | None:
         own, found.keys, merge=1, prefix=1, tail=int(found.tail), kinds=found.kinds, table=found.table, charsmap=empty,
         first_span=ONE_BLANK,
     )  # fmt: skip
+
+
+def byte_tokens(pipeline: Pipeline, wanted: bool) -> NDArray[np.int32]:
+    """int32[256]: the id of each byte's token for byte fallback; -1 if there is none, or none is `wanted`."""
+    found = [pipeline.vocabulary.get(b"<0x%02X>" % byte, -1) if wanted else -1 for byte in range(256)]
+    return np.array(found, np.int32)
 
 
 def _begins_mark(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -165,10 +169,8 @@ def _of_pieces(pipeline: Pipeline, model: Pieces) -> UnigramFileArrays | None:
     unk_score = float(np.float32(normal.min() - UNKNOWN_PENALTY))
     steps = scores.copy()
     steps[types == UNKNOWN] = unk_score
-    byte_ids = np.full(256, -1, np.int32)
+    byte_ids = byte_tokens(pipeline, model.byte_fallback)
     if model.byte_fallback:
-        for byte in range(256):
-            byte_ids[byte] = pipeline.vocabulary.get(b"<0x%02X>" % byte, -1)
         if (byte_ids < 0).any():
             return None
         steps[byte_ids] = np.where(np.arange(256) & 0xC0 == 0x80, 0.0, unk_score)
@@ -220,9 +222,12 @@ def _arrays(
     values = own.values[kept].astype(np.int32)
     spaced, ends = _spaced(*flat)
     longest = int(np.diff(ends).max())
-    trie = build_double_array(spaced, ends, values, frozen(own.scores[kept], np.float32))
-    long = np.flatnonzero(np.diff(ends) > LONG).tolist()
-    long_ones = {spaced[ends[k] : ends[k + 1]].tobytes(): int(values[k]) for k in long}
+    trie_scores = frozen(own.scores[kept], np.float32)
+    trie = build_double_array(spaced, ends, values, trie_scores)
+    long_ones, long_scores, own_scores = dict[bytes, int](), dict[bytes, float](), own.scores[kept]
+    for k in np.flatnonzero(np.diff(ends) > LONG).tolist():
+        text = spaced[ends[k] : ends[k + 1]].tobytes()
+        long_ones[text], long_scores[text] = int(values[k]), float(trie_scores[k] if own.single else own_scores[k])
     count = len(own.texts)
     scores = np.full(count + 2, -np.inf)
     scores[own.values + 1] = own.scores
@@ -242,14 +247,14 @@ def _arrays(
     parts += int(parts and rules.cuts[CLASSES * WIDE + BLANK] != 0 and _follow_spaces(keys))
     if not own.single:
         most = float(max(np.abs(own.scores[kept]).max(), abs(own.unk_score)))
-        limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * _growth(keys, True))))
+        limit = min(MOST_LIMIT, int(MOST_DOUBLE / (most * growth(keys, True))))
     return UnigramFileArrays(
         trie, frozen(scores, np.float64), frozen(own.steps, np.float64), frozen(begins, np.uint8),
         frozen(own.byte_ids, np.int32), count, own.unk_id, own.unk_score, int(own.single), parts, merge, more["tail"],
         frozen(mark[-1:], np.int32), more["prefix"], more["kinds"], more["table"], more["charsmap"],
         root_base(more["charsmap"]), _trie_of(own.users), rules, limit, first_span,
-        _growth(keys, own.byte_ids[0] >= 0), longest, long_keys(long_ones), NEAR_FLOATS if own.single else NEAR_DOUBLES,
-        RESET - below - SLACK if own.single else np.inf,
+        growth(keys, own.byte_ids[0] >= 0), longest, long_keys(long_ones, long_scores),
+        NEAR_FLOATS if own.single else NEAR_DOUBLES, RESET - below - SLACK if own.single else np.inf,
     )  # fmt: skip
 
 
@@ -304,15 +309,3 @@ def _lattice(
         users = set(own.users)
         user = np.array([text in users for text in texts], bool)
     return VocabLattice(TokenTexts(*flat), own.scores[kept].astype(np.float32), kept, user, -1, unk_score)
-
-
-def _growth(keys: CharsmapKeys, in_bytes: bool) -> int:
-    """The most ids of one byte of text: the characters of its normal form, or (in_bytes) their bytes, three for a
-    space."""
-    if in_bytes:
-        spaces = np.concatenate([[0], np.cumsum(keys.images == 0x20)])[keys.image_offsets]
-        grown, least = np.diff(keys.image_offsets) + 2 * np.diff(spaces), 3
-    else:
-        heads = np.concatenate([[0], np.cumsum(keys.images & 0xC0 != 0x80)])[keys.image_offsets]
-        grown, least = np.diff(heads), 1
-    return int(max(least, np.max(-(-grown // np.maximum(np.diff(keys.offsets), 1)), initial=1)))
