@@ -24,8 +24,8 @@ TABLES = DOCS / "internals" / "bpe.md"
 BEGIN, END = "<!-- pictures: docs/pictures.py writes what follows -->\n", "<!-- end of pictures -->\n"
 _CELL = 11
 SEEDS = (
-    "3. Cache, then seeds (`jittok/kernels/models/bpe/single_token_words.py`). Neither has the word: it is new to the "
-    "cache, and it is no token. A word that is a token has a seed, as ' Lo' does:"
+    "3. Cache, then seeds (`jittok/kernels/models/bpe/words/single_token_words.py`). Neither has the word: it is new "
+    "to the cache, and it is no token. A word that is a token has a seed, as ' Lo' does:"
 )
 MERGES = (
     "4. Merge, lowest rank first (`jittok/kernels/merging/queue.py`). The pair table is asked for each pair of "

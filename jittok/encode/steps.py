@@ -50,8 +50,7 @@ from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
 from jittok.kernels.normalize.prefixes import strip_white, write_prefixes, write_runs
 from jittok.kernels.normalize.sentencepiece import SentencePieceTables, sentencepiece_tables, write_normalized
 from jittok.kernels.pretokenize.compile import one_set
-from jittok.kernels.pretokenize.splitters.borrowed_scratch import borrowed_from
-from jittok.kernels.pretokenize.splitters.general import make_split_work
+from jittok.kernels.pretokenize.splitters.general import borrowed_from, make_split_work
 from jittok.kernels.pretokenize.splitters.word_bitmap import MARKS, SPELLS, WordBitmap, mark_words
 from jittok.kernels.special.leftmost import cut_leftmost
 from jittok.kernels.special.tables import SpecialTokens

@@ -3,6 +3,19 @@
 The merges of one word depend on each other: the smallest rank, its neighbors, two look-ups in megabytes of pairs, the
 smallest rank again. Up to LANES words take their steps together: first the two look-ups of each are prefetched, then
 they are read. Within a word, the merges and their order are those of `queue`.
+
+By hand for one lane with the word "hello", where the pairs (h e), (l l), (he ll), (hell o) have the ranks 2, 1, 3, 4:
+
+    symbols      h e l l o        at 0 to 4; NOWHERE is before the first and after the last
+    ranks        2<<8|0  -  1<<8|2  -     rank and position of the pair that begins at each symbol; - is NO_WORD
+    task         the lowest word, 1<<8|2: the pair at 2
+    step 1       symbol 2 = ll, its next symbol is 4; the pairs (ll o) and (e ll) are prefetched, none merges
+    ranks        2<<8|0  -  -  -         the task is the pair at 0
+    step 2       symbol 0 = he, next 2; (he ll) has rank 3:  3<<8|0
+    step 3       symbol 0 = hell, next 4; (hell o) has rank 4:  4<<8|0
+    step 4       symbol 0 = hello, next NOWHERE: no pair is left, and the lane is done
+
+Each step does this for all lanes that are not done, and reads nothing that was not prefetched a round before.
 """
 
 from __future__ import annotations

@@ -2,6 +2,16 @@
 
 A record has the key, and the position of the cache line that it will be compared with. The line is prefetched, so that
 it is in the processor's cache when the loop reaches the record.
+
+By hand for the pre-token " the" at offset 7 of the text, which is short:
+
+    word 0   line << LINE | KIND_SHORT    line = `short_line(hash_short(low, high), bits)`, in words of the short table
+    word 1   0x0000_0000_6568_7420        low: the bytes 20 74 68 65, the first one lowest, zero-padded
+    word 2   0x0400_0000_0000_0000        high: bytes 8 to 14, and the length, 4, in byte 15
+    word 3   7                            where it begins: a miss is encoded from there
+
+Words 1 and 2 are also the first two words of its slot, so a hit is two comparisons. " the\0" has the same text words,
+but length 5.
 """
 
 from __future__ import annotations

@@ -16,6 +16,12 @@ and actions:
     REST      (continuation bytes) nothing happens
     ASK       not expressible by the others
 
+By hand for ` ?\\w+|\\s+(?!\\S)|\\s+` and the text "a  b": after "a" the run has matched, so the first space begins a
+piece (HERE). It may be the space of ` ?\\w+` or begin a run of white space. At the second space it is a run, whose last
+character may be given back: REMEMBER nothing, the offset is the one before. At "b" the run must give its last space
+back, as a letter follows: PREVIOUS, a piece begins before that space. The pieces are "a", " ", " b", and each character
+was read once. A matcher would read the second space twice: at the end of `\\s+(?!\\S)`, and again in ` ?\\w+`.
+
 Patterns that need ASK are not covered. Characters that are in no match are *gaps*. Neighbouring gaps form one piece, so
 the start of a match in a gap is a cut only once it is certain to match (`certain_states`).
 """

@@ -33,7 +33,7 @@ from jittok.kernels.pretokenize.splitters.general import (
     Splitter,
 )
 from jittok.kernels.pretokenize.splitters.lookaround_stage import LookaroundTables
-from jittok.kernels.pretokenize.splitters.matcher_stage import MATCHED
+from jittok.kernels.pretokenize.splitters.search_stages import MATCHED
 from jittok.kernels.pretokenize.splitters.word_bitmap import ISOLATES
 
 CUTTER_BEGINNINGS = 16

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.unicode.characters import SPACE_MARK_CODE
-from jittok.kernels.jit import frozen
+from jittok.kernels.jit import U64, frozen
 from jittok.kernels.pretokenize.classes import UNICODE_SIZE, distinct, two_stage_of
 from jittok.kernels.safe_cuts.cuts import (
     ANY_BYTE,
@@ -39,8 +39,8 @@ from jittok.kernels.safe_cuts.cuts import (
     WIDE,
     SpanRules,
 )
-from jittok.kernels.structures.double_array import build_double_array
-from jittok.kernels.structures.sequences import make_sequences
+from jittok.kernels.structures.double_array import DoubleArray, build_double_array
+from jittok.kernels.structures.sequences import Sequences, make_sequences
 
 _ALL = (1 << 64) - 1
 
@@ -221,6 +221,33 @@ def build_rules(
         joined = distinct(pairs.left[checked] << 21 | pairs.right[checked])
         bits = max(9, int(8 * joined.size).bit_length())
         pair_words = _pair_filter(joined >> 21, joined & (1 << 21) - 1, bits)
+    crossings, odd, few, forbidden, sought, trie, longest = _path_tables(paths)
+    return SpanRules(
+        frozen(np.where(cuts, np.uint64(_ALL), np.uint64(0)).reshape(-1), np.uint64),
+        frozen(_filled(apart, APART_BYTES, 0xFF), np.int64),
+        frozen(_filled(blanks, BLANK_BYTES, 0x20), np.int64),
+        int(last_blank),
+        frozen(two, np.uint8),
+        frozen(three, np.uint8),
+        frozen(pages, np.uint16),
+        frozen(blocks, np.uint8),
+        frozen(pair_words, np.uint64),
+        bits,
+        int(not_before_wide),
+        crossings,
+        few,
+        forbidden,
+        sought,
+        int(longest > 0),
+        trie,
+        longest,
+        int(lines),
+        odd,
+    )
+
+
+def _path_tables(paths: Paths | None) -> tuple[U64, U64, U64, Sequences, Sequences, DoubleArray, int]:
+    """The fields of `SpanRules` about paths: crossings, odd, few, forbidden, sought, their trie, the longest."""
     crossings, trie, longest = np.zeros(1024, np.uint64), build_double_array(*_NO_TEXTS), 0
     odd, few = np.zeros(4, np.uint64), np.zeros((0, PAIR_ROW), np.uint64)
     forbidden, sought = list[bytes](), list[bytes]()
@@ -238,28 +265,10 @@ def build_rules(
             ):
                 sequence = bytes(row[row[0] == ANY_BYTE :])
                 (forbidden if starts >> len(sequence) - 1 & 1 else sought).append(sequence)
-    return SpanRules(
-        frozen(np.where(cuts, np.uint64(_ALL), np.uint64(0)).reshape(-1), np.uint64),
-        frozen(_filled(apart, APART_BYTES, 0xFF), np.int64),
-        frozen(_filled(blanks, BLANK_BYTES, 0x20), np.int64),
-        int(last_blank),
-        frozen(two, np.uint8),
-        frozen(three, np.uint8),
-        frozen(pages, np.uint16),
-        frozen(blocks, np.uint8),
-        frozen(pair_words, np.uint64),
-        bits,
-        int(not_before_wide),
-        frozen(crossings, np.uint64),
-        frozen(few.reshape(-1), np.uint64),
-        make_sequences(forbidden),
-        make_sequences(sought),
-        int(longest > 0),
-        trie,
-        longest,
-        int(lines),
-        frozen(odd, np.uint64),
-    )
+    return (
+        frozen(crossings, np.uint64), frozen(odd, np.uint64), frozen(few.reshape(-1), np.uint64),
+        make_sequences(forbidden), make_sequences(sought), trie, longest,
+    )  # fmt: skip
 
 
 @functools.cache

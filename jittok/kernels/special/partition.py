@@ -13,20 +13,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok.kernels.fragments import FRAGMENT, NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
+from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
 from jittok.kernels.jit import I64, U8, OutI32, OutI64, helper, inlined, kernel
-from jittok.kernels.memory import Window, get_i32, get_i64, get_u8, put_i32, put_i64, window
-from jittok.kernels.special.search import SearchWindow, is_alone, know_long, longest_of_run, next_occurrence, run_end
+from jittok.kernels.memory import Window, get_i32, get_i64, get_u8, put_i32, put_i64
+from jittok.kernels.special.documents import (
+    Output,
+    make_cut_documents,
+    open_output,
+    open_search,
+    put_fragment,
+    put_id,
+)
+from jittok.kernels.special.search import SearchWindow, is_alone, longest_of_run, next_occurrence, run_end
 from jittok.kernels.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.kernels.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
-from jittok.kernels.structures.long_keys import LONG, NONE, long_value, next_long, open_long
-from jittok.kernels.structures.sequences import open_sequences
+from jittok.kernels.structures.long_keys import LONG, NONE, long_value, next_long
 
 FREE, STRIPPED = -1, -2
 """Owners of a byte in a cluster that are no rank: no one, and a token that strips the blanks beside it."""
 RANK_SHIFT = 40
 PLACE_MASK = (1 << RANK_SHIFT) - 1
 """A key is rank << 40 | offset in the document, so keys compare in llama.cpp's order."""
+SPARE = 3
+"""Fragments of a document besides its tokens and the texts before them: the ids around it, and its last text."""
 
 
 class PartitionWork(NamedTuple):
@@ -47,14 +56,6 @@ def make_work(size: int, long: int = 0) -> PartitionWork:
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32), np.empty(long, np.int32),
         np.empty(long, np.int32), np.zeros(2, np.int64),
     )  # fmt: skip
-
-
-class _Output(NamedTuple):
-    """The arrays that fragments are written to."""
-
-    starts: Window
-    stops: Window
-    tokens: Window
 
 
 @helper
@@ -190,18 +191,15 @@ def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int) ->
 
 
 @helper
-def _put(out: _Output, at: int, start: int, stop: int, token: int) -> int:
+def _put(out: Output, at: int, start: int, stop: int, token: int) -> int:
     """Write fragment number `at`, unless it is an empty text. Returns the number of fragments."""
     if token < 0 and start >= stop:
         return at
-    put_i64(out.starts, at, start)
-    put_i64(out.stops, at, stop)
-    put_i32(out.tokens, at, token)
-    return at + 1
+    return put_fragment(out, at, start, stop, token)
 
 
 @inlined
-def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
+def _put_run(w: SearchWindow, out: Output, at: int, text: int, start: int, end: int) -> tuple[int, int, int]:
     """Write the text from `text` on and the tokens of the run data[start:end]. Returns (the number of fragments, the
     start of the text after the last token, `end`)."""
     byte = get_u8(w.data, start)
@@ -219,7 +217,7 @@ def _put_run(w: SearchWindow, out: _Output, at: int, text: int, start: int, end:
 
 
 @helper
-def _emit(w: SearchWindow, out: _Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
+def _emit(w: SearchWindow, out: Output, text: int, start: int, stop: int, at: int) -> tuple[int, int]:
     """Write the fragments of the resolved cluster data[start:stop], and before them the text from `text` on.
 
     Returns the number of fragments and the start of the text after the last token.
@@ -240,6 +238,78 @@ def _emit(w: SearchWindow, out: _Output, text: int, start: int, stop: int, at: i
     return at, text
 
 
+class _Rule(NamedTuple):
+    """What cutting a text needs besides the windows."""
+
+    special: SpecialTokens
+    work: PartitionWork
+
+
+@helper
+def _cut_text(
+    own: _Rule, w: SearchWindow, out: Output, at: int, start: int, stop: int, _spare: int, report: OutI64
+) -> int:
+    """The fragments of one text; see `make_cut_documents`."""
+    special, work, capacity = own.special, own.work, out.capacity
+    text, i = start, start if special.ids.size else stop
+    count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
+    ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last before an occurrence,
+    following, behind_stop = start - 1, start - 1  # and after one
+    block, mask = start - 64, np.uint64(0)
+    while True:
+        i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+        left, right = i, i
+        if rank != NO_VALUE:
+            right += get_i32(w.lengths, rank)
+            if special.any_strips:  # what may be stripped belongs to the cluster, on both sides
+                if not ahead <= left <= ahead_stop:
+                    ahead, ahead_stop = _blanks_around(w.data, left, start, stop)
+                if not following <= right <= behind_stop:
+                    following, behind_stop = _blanks_around(w.data, right, start, stop)
+                left, right = ahead, behind_stop
+        if count and (rank == NO_VALUE or left >= high):
+            if at + 2 * count + 3 > capacity:
+                report[NEED] = at + 2 * count + 3
+                return OUT_OF_CAPACITY
+            if high - low > work.owners.size:
+                report[NEED] = high - low
+                return OUT_OF_WORK
+            _resolve(w, start, low, high, count)
+            at, text = _emit(w, out, text, low, high, at)
+            count = 0
+        if rank == NO_VALUE:
+            break
+        if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
+            # every token that begins in this run is of its byte: the longest that fits is the next, until none does
+            end, most = run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
+            if at + (end - i) + 4 > capacity:
+                need = at + (end - i) // most + most + 4  # after the longest ones fewer than `most` bytes are left
+                if need > capacity:
+                    report[NEED] = need
+                    return OUT_OF_CAPACITY
+            at, text, i = _put_run(w, out, at, text, i, end)
+            continue
+        if count == 0 and not special.any_strips and is_alone(w, i, rank, block, mask):
+            if at + 5 > capacity:
+                report[NEED] = at + 5
+                return OUT_OF_CAPACITY
+            at = _put(out, at, text, i, TEXT_PREFIXED)
+            at = _put(out, at, i, right, get_i32(w.ids, rank))
+            text = i = right
+            continue
+        if count == work.keys.size:
+            report[NEED] = min(4 * count + 64, stop - start)  # more than `count`, as no place comes twice
+            return OUT_OF_WORK
+        put_i64(w.keys, count, rank << RANK_SHIFT | (i - start))
+        if count == 0:
+            low, high = left, right
+        count, high, i = count + 1, max(high, right), i + 1
+    return _put(out, at, text, stop, TEXT_PREFIXED)
+
+
+_cut_documents = make_cut_documents(_cut_text, put_id)
+
+
 @kernel
 def cut_documents(
     special: SpecialTokens, work: PartitionWork, data: U8, starts: I64, stops: I64, first: int, last: int,
@@ -256,80 +326,6 @@ def cut_documents(
     document report[FRAGMENT] where it stopped. Linear in bytes, except for overlapping occurrences that are out of
     order, which are sorted.
     """
-    w = SearchWindow(
-        window(data), data.size, window(special.first), open_sequences(special.few), window(special.runs),
-        window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
-        window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
-        open_long(special.long), window(work.long), work.long.size, window(work.begun), 0,
-    )  # fmt: skip
-    out = _Output(window(out_starts), window(out_stops), window(out_tokens))
-    capacity, at = out_starts.size, 0
-    for document in range(first, last):
-        start, stop = starts[document], stops[document]
-        report[FRAGMENT] = document
-        if not know_long(w, start, stop):
-            report[NEED] = stop - start
-            return OUT_OF_WORK
-        if at + 3 > capacity:
-            report[NEED] = at + 3
-            return OUT_OF_CAPACITY
-        if before >= 0:
-            at = _put(out, at, start, start, before)
-        text, i = start, start if special.ids.size else stop
-        count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
-        ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last before an occurrence,
-        following, behind_stop = start - 1, start - 1  # and after one
-        block, mask = start - 64, np.uint64(0)
-        while True:
-            i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
-            left, right = i, i
-            if rank != NO_VALUE:
-                right += get_i32(w.lengths, rank)
-                if special.any_strips:  # what may be stripped belongs to the cluster, on both sides
-                    if not ahead <= left <= ahead_stop:
-                        ahead, ahead_stop = _blanks_around(w.data, left, start, stop)
-                    if not following <= right <= behind_stop:
-                        following, behind_stop = _blanks_around(w.data, right, start, stop)
-                    left, right = ahead, behind_stop
-            if count and (rank == NO_VALUE or left >= high):
-                if at + 2 * count + 3 > capacity:
-                    report[NEED] = at + 2 * count + 3
-                    return OUT_OF_CAPACITY
-                if high - low > work.owners.size:
-                    report[NEED] = high - low
-                    return OUT_OF_WORK
-                _resolve(w, start, low, high, count)
-                at, text = _emit(w, out, text, low, high, at)
-                count = 0
-            if rank == NO_VALUE:
-                break
-            if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
-                # every token that begins in this run is of its byte: the longest that fits is the next, until none does
-                end, most = run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
-                if at + (end - i) + 4 > capacity:
-                    need = at + (end - i) // most + most + 4  # after the longest ones fewer than `most` bytes are left
-                    if need > capacity:
-                        report[NEED] = need
-                        return OUT_OF_CAPACITY
-                at, text, i = _put_run(w, out, at, text, i, end)
-                continue
-            if count == 0 and not special.any_strips and is_alone(w, i, rank, block, mask):
-                if at + 5 > capacity:
-                    report[NEED] = at + 5
-                    return OUT_OF_CAPACITY
-                at = _put(out, at, text, i, TEXT_PREFIXED)
-                at = _put(out, at, i, right, get_i32(w.ids, rank))
-                text = i = right
-                continue
-            if count == work.keys.size:
-                report[NEED] = min(4 * count + 64, stop - start)  # more than `count`, as no place comes twice
-                return OUT_OF_WORK
-            put_i64(w.keys, count, rank << RANK_SHIFT | (i - start))
-            if count == 0:
-                low, high = left, right
-            count, high, i = count + 1, max(high, right), i + 1
-        at = _put(out, at, text, stop, TEXT_PREFIXED)
-        if after >= 0:
-            at = _put(out, at, stop, stop, after)
-        ends[document - first] = at
-    return at
+    w, out = open_search(special, work, data, False), open_output(out_starts, out_stops, out_tokens)
+    own = _Rule(special, work)
+    return _cut_documents(own, w, out, starts, stops, first, last, before, after, SPARE, ends, report)

@@ -6,19 +6,66 @@ text begins with such a piece, the space is a fragment of its own. Source: sente
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.models import BPE, USER, Pieces
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
-from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT, TEXT_PREFIXED
-from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, kernel
-from jittok.kernels.memory import get_i32, window
-from jittok.kernels.special.leftmost import Output, open_search, put_fragment
+from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, TEXT, TEXT_PREFIXED
+from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, helper, kernel
+from jittok.kernels.memory import get_i32
+from jittok.kernels.special.documents import (
+    Output,
+    make_cut_documents,
+    open_output,
+    open_search,
+    put_fragment,
+    put_ids,
+)
 from jittok.kernels.special.partition import PartitionWork
-from jittok.kernels.special.search import know_long, next_occurrence
+from jittok.kernels.special.search import SearchWindow, next_occurrence
 from jittok.kernels.special.tables import SpecialTokens
 from jittok.kernels.structures.double_array import NO_VALUE
+
+
+class _Rule(NamedTuple):
+    """What cutting a text needs besides the windows."""
+
+    pieces: SpecialTokens
+    alone: I32
+
+
+@helper
+def _cut_text(
+    own: _Rule, w: SearchWindow, out: Output, at: int, start: int, stop: int, spare: int, report: OutI64
+) -> int:
+    """The fragments of one text; see `make_cut_documents`."""
+    done, i = start, start
+    block, mask = start - 64, np.uint64(0)
+    while own.pieces.ids.size > 0 and i < stop:
+        begin, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+        if rank == NO_VALUE:
+            break
+        if at + spare > out.capacity:
+            report[NEED] = at + spare
+            return OUT_OF_CAPACITY
+        if done < begin:
+            at = put_fragment(out, at, done, begin, TEXT_PREFIXED if done == start else TEXT)
+        elif begin == start:
+            at = put_ids(out, at, start, own.alone)
+        done = i = begin + get_i32(w.lengths, rank)
+        at = put_fragment(out, at, begin, done, get_i32(w.ids, rank))
+    if at + spare > out.capacity:
+        report[NEED] = at + spare
+        return OUT_OF_CAPACITY
+    if done < stop:
+        at = put_fragment(out, at, done, stop, TEXT_PREFIXED if done == start else TEXT)
+    return at
+
+
+_cut_documents = make_cut_documents(_cut_text, put_ids)
 
 
 @kernel
@@ -36,43 +83,10 @@ def cut_user_defined(
     Returns the number of fragments, OUT_OF_CAPACITY with a larger capacity in report[NEED], or OUT_OF_WORK with the
     bytes of a text for `make_work` there.
     """
-    w = open_search(pieces, work, data, False)
-    out = Output(window(out_starts), window(out_stops), window(out_tokens), out_starts.size)
+    w, out = open_search(pieces, work, data, False), open_output(out_starts, out_stops, out_tokens)
     spare = before.size + after.size + alone.size + 2
-    report[NEED] = 2 * out.capacity + spare
-    at = 0
-    for document in range(first, last):
-        start, stop = starts[document], stops[document]
-        if at + spare > out.capacity:
-            return OUT_OF_CAPACITY
-        for k in range(before.size):
-            at = put_fragment(out, at, start, start, before[k])
-        if not know_long(w, start, stop):
-            report[NEED] = stop - start
-            return OUT_OF_WORK
-        done, i = start, start
-        block, mask = start - 64, np.uint64(0)
-        while pieces.ids.size > 0 and i < stop:
-            begin, rank, block, mask = next_occurrence(w, i, stop, block, mask)
-            if rank == NO_VALUE:
-                break
-            if at + spare > out.capacity:
-                return OUT_OF_CAPACITY
-            if done < begin:
-                at = put_fragment(out, at, done, begin, TEXT_PREFIXED if done == start else TEXT)
-            elif begin == start:
-                for k in range(alone.size):
-                    at = put_fragment(out, at, start, start, alone[k])
-            done = i = begin + get_i32(w.lengths, rank)
-            at = put_fragment(out, at, begin, done, get_i32(w.ids, rank))
-        if at + spare > out.capacity:
-            return OUT_OF_CAPACITY
-        if done < stop:
-            at = put_fragment(out, at, done, stop, TEXT_PREFIXED if done == start else TEXT)
-        for k in range(after.size):
-            at = put_fragment(out, at, stop, stop, after[k])
-        ends[document - first] = at
-    return at
+    own = _Rule(pieces, alone)
+    return _cut_documents(own, w, out, starts, stops, first, last, before, after, spare, ends, report)
 
 
 def user_defined(pipeline: Pipeline) -> dict[bytes, int]:

@@ -5,8 +5,9 @@ two words, the pair, then rank and merged symbol, so one cache line is nearly al
 are compared at once. Most adjacent pairs have no merge; a bit array that fits the second-level cache excludes nine of
 ten of them before the table (megabytes) is read.
 
-The hash has no secret, as the factor is a constant of hot loops: a file can choose pairs that all hash to one line, and
-searches then take time in proportion to their number (32,000 such pairs take 0.7 s to insert).
+The hash has no secret: the factor is a constant of hot loops, and tables are kept on disk and read by other processes.
+So a file can choose pairs that all hash to one line, and searches then take time in proportion to their number (32,000
+such pairs take 0.7 s to insert). A text cannot: it can only ask for pairs of symbols that the file has.
 """
 
 from __future__ import annotations

@@ -9,22 +9,22 @@ from made_up import made_up_tokenizer
 import jittok
 from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.kernels.jit import JIT
-from jittok.kernels.models.bpe import plain
-from jittok.kernels.pretokenize.splitters.borrowed_scratch import LEAST_BYTES
+from jittok.kernels.models.bpe import general
+from jittok.kernels.pretokenize.splitters.general import LEAST_BYTES
 
 PIECES = [b"a", b"bc", b" ", b"  ", b"'s", b"12345", b"\n\n", "é".encode(), "这".encode(), b"\xff", b"\xff\xff"]
 
 
 @pytest.mark.parametrize("name", ["syn-bpe-holes", "syn-bpe-lstrip", "syn-whitespace", "syn-sarvam"])
 def test_a_long_text_with_malformed_bytes_has_the_ids_of_what_it_is_read_as(name, monkeypatch):
-    monkeypatch.setattr(plain, "LEAST_BYTES", LEAST_BYTES if JIT else 64)
+    monkeypatch.setattr(general, "LEAST_BYTES", LEAST_BYTES if JIT else 64)
     size = LEAST_BYTES // 2 if JIT else 150
     tok = made_up_tokenizer(name)
     random = np.random.default_rng(8)
     mixed = b"".join(PIECES[k] for k in random.integers(0, len(PIECES), size))
     for text in (mixed, b"\xff" * size, b"a" + b"\xff" * size + b" b"):
         read = text.decode("utf-8", "replace").encode()
-        assert len(read) > plain.LEAST_BYTES
+        assert len(read) > general.LEAST_BYTES
         assert tok.encode(text).tolist() == tok.encode(read).tolist()
         rows = tok.encode_batch([b"a b", text, b"c"])
         assert rows[1].tolist() == tok.encode(read).tolist()

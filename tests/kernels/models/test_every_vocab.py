@@ -16,7 +16,7 @@ from jittok.kernels.jit import JIT
 from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND, IMPOSSIBLE, READY, UNORDERED
 from jittok.kernels.merging.left_to_right import ROW as CHAIN_ROW
 from jittok.kernels.models import bpe
-from jittok.kernels.models.bpe.merge_boundary_tables import all_joined
+from jittok.kernels.models.bpe.words.merge_boundary_tables import all_joined
 from jittok.kernels.pretokenize.splitters import GENERAL
 from jittok.kernels.safe_cuts.rules import no_cuts
 from jittok.vocab.types import type_of

@@ -13,8 +13,8 @@ from jittok.encode.encoder import Encoder
 from jittok.kernels.jit import U8, OutU64, frozen, kernel, standalone
 from jittok.kernels.memory import window
 from jittok.kernels.models import bpe
-from jittok.kernels.models.bpe import merge_boundaries as made
-from jittok.kernels.models.bpe.merge_boundaries import (
+from jittok.kernels.models.bpe.words import merge_boundaries as made
+from jittok.kernels.models.bpe.words.merge_boundaries import (
     PAIRED,
     MergeBoundaries,
     cut_merge_boundaries,

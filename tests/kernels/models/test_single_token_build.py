@@ -9,7 +9,7 @@ import jittok
 from jittok.common.unicode.tables import ENCODED_BYTE
 from jittok.kernels.jit import JIT
 from jittok.kernels.models.bpe import compile as compile_module
-from jittok.kernels.models.bpe.single_token_build import build_single_token_words
+from jittok.kernels.models.bpe.words.single_token_build import build_single_token_words
 from jittok.vocab import read_vocab
 
 LETTERS, A_LINE = "ab", ENCODED_BYTE[ord("\n")].decode()
@@ -50,5 +50,5 @@ def test_they_are_those_that_encode_to_themselves(monkeypatch, pre, seed):
 
 
 def test_no_kernel_of_words_is_asked_for_where_merges_tell(monkeypatch):
-    monkeypatch.setattr("jittok.kernels.models.bpe.single_token_build.insert_encoded", None)
+    monkeypatch.setattr("jittok.kernels.models.bpe.words.single_token_build.insert_encoded", None)
     assert jittok.load(drawn_vocab(0, "gpt-2"), cache=False).encode("ab").size

@@ -11,7 +11,7 @@ from jittok.kernels.memory import window
 from jittok.kernels.merging.left_to_right import MergerWork, make_merger_work, open_merger
 from jittok.kernels.models import bpe
 from jittok.kernels.models.bpe.arrays import BpeArrays
-from jittok.kernels.models.bpe.words import CHUNK_BYTES, OVERLAP_SYMBOLS, merge_stretches, merge_word, open_words
+from jittok.kernels.models.bpe.words.word import CHUNK_BYTES, OVERLAP_SYMBOLS, merge_stretches, merge_word, open_words
 from jittok.vocab import read_vocab
 
 LETTERS = [ENCODED_BYTE[b] for b in b"ab\xff"]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from jittok.kernels.jit import I32, I64, U64
 from jittok.kernels.merging.left_to_right import LongWordTables
-from jittok.kernels.models.bpe.merge_boundaries import MergeBoundaries
-from jittok.kernels.models.bpe.single_token_words import SingleTokenWords
+from jittok.kernels.models.bpe.words.merge_boundaries import MergeBoundaries
+from jittok.kernels.models.bpe.words.single_token_words import SingleTokenWords
 from jittok.kernels.normalize.case import CaseTable
 from jittok.kernels.pretokenize.splitters.blocks import CharacterClasses
 from jittok.kernels.pretokenize.splitters.general import Splitter

@@ -28,9 +28,9 @@ from jittok.kernels.merging.reachable import MergePairs, reachable_merges
 from jittok.kernels.models.bpe.arrays import PLAIN, BpeArrays
 from jittok.kernels.models.bpe.compile import pair_all_bytes
 from jittok.kernels.models.bpe.files import IN_NO_TEXT
-from jittok.kernels.models.bpe.merge_boundary_tables import all_joined
-from jittok.kernels.models.bpe.single_token_build import build_single_token_words
-from jittok.kernels.models.bpe.single_token_words import empty_slots, freeze
+from jittok.kernels.models.bpe.words.merge_boundary_tables import all_joined
+from jittok.kernels.models.bpe.words.single_token_build import build_single_token_words
+from jittok.kernels.models.bpe.words.single_token_words import empty_slots, freeze
 from jittok.kernels.normalize.case import no_case
 from jittok.kernels.pretokenize.classes import UNICODE_SIZE, two_stage_of
 from jittok.kernels.pretokenize.compile import StageChain, chain_of

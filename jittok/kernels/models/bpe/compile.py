@@ -20,14 +20,18 @@ from jittok.kernels.memory import window
 from jittok.kernels.merging.left_to_right_build import build_chain, character_rows, no_chain
 from jittok.kernels.merging.reachable import MergePairs, reachable_merges
 from jittok.kernels.models.bpe.arrays import HYBRIDDNA, PLAIN, WHITESPACE, BpeArrays
-from jittok.kernels.models.bpe.line_boundaries import line_boundaries
-from jittok.kernels.models.bpe.merge_boundaries import MergeBoundaries
-from jittok.kernels.models.bpe.merge_boundary_tables import all_joined, byte_boundaries, character_boundaries
-from jittok.kernels.models.bpe.single_token_build import build_single_token_words
-from jittok.kernels.models.bpe.single_token_words import empty_slots, freeze
+from jittok.kernels.models.bpe.words.merge_boundaries import MergeBoundaries
+from jittok.kernels.models.bpe.words.merge_boundary_tables import (
+    all_joined,
+    byte_boundaries,
+    character_boundaries,
+    line_boundaries,
+)
+from jittok.kernels.models.bpe.words.single_token_build import build_single_token_words
+from jittok.kernels.models.bpe.words.single_token_words import empty_slots, freeze
 from jittok.kernels.normalize.case import case_table, no_case
 from jittok.kernels.pretokenize.compile import splitter_of
-from jittok.kernels.pretokenize.families import GENERAL_NUMBERS, cuts_lines, family_numbers
+from jittok.kernels.pretokenize.families import GENERAL_NUMBERS, FamilyNumbers, cuts_lines, family_numbers
 from jittok.kernels.pretokenize.records import families
 from jittok.kernels.pretokenize.splitters import LINES
 from jittok.kernels.pretokenize.splitters.blocks import character_classes
@@ -59,23 +63,16 @@ def compile_pipeline(pipeline: Pipeline) -> BpeArrays:
     tokens, byte_encode, ignore_merges = keys[1].size - 1, model.byte_alphabet, model.whole_words
     escape, cuts = pipeline.step(Replace) is not None, [step for step in pipeline.split if isinstance(step, Cut)]
     patterns = tuple((cut.pattern.text, cut.pattern.engine) for cut in cuts)
-    named = families().get(patterns)
+    session, dna = _session(pipeline)
+    fast = _fast_splitter(model, patterns, session, escape)
     symbols, merges = _resolve(model, *keys)
     alphabet = encoded_bytes() if byte_encode else [bytes([byte]) for byte in range(0x80)] + [b""] * 0x80
     byte_symbols = frozen(find_rows(symbols, alphabet), np.int32)
     merges, pairs, made = reachable_merges(merges, _bases(symbols, byte_symbols, byte_encode), symbols.offsets.size - 1)
     virtual_at, virtual_ids = _fallbacks(symbols, *keys)
     whole, whole_ids = whole_words(*keys) if byte_encode else _all_words(*keys)
-    session, dna = _session(pipeline)
-    plain = session == PLAIN and byte_encode and not escape
-    fast = family_numbers(named) if plain else GENERAL_NUMBERS
-    family, digits_alone, group, cased, contractions, letters = fast
-    # LINES cuts lines, so a line that is a token would be missed (ignore_merges), and so would the error for a space
-    # inside a pre-token (no escape)
-    if cuts_lines(named) and session == PLAIN and escape and not ignore_merges:
-        family = LINES
     paired = byte_symbols.copy()
-    if family == LINES:
+    if fast.family == LINES:
         paired[SPACE_BYTE] = find_rows(symbols, [SPACE_MARK_BYTES])[0]
     slots, bits = empty_slots(0)
     arrays = BpeArrays(
@@ -98,21 +95,35 @@ def compile_pipeline(pipeline: Pipeline) -> BpeArrays:
         newlines_whole=int(model.whole_lines),
         session=session,
         lowercase=int(pipeline.step(Lowercase) is not None),
-        family=family,
-        digits_alone=digits_alone,
-        group=group,
-        cased=cased,
-        contractions=contractions,
-        classes=character_classes(letters),
+        family=fast.family,
+        digits_alone=fast.digits_alone,
+        group=fast.group,
+        cased=fast.cased,
+        contractions=fast.contractions,
+        classes=character_classes(fast.letters),
         byte_pairs=pair_all_bytes(pairs, frozen(paired, np.int32)),
         joints=_joints(model, symbols, merges, byte_symbols),
-        rules=line_boundaries(symbols, merges.left, merges.right) if family == LINES else no_cuts(),
+        rules=line_boundaries(symbols, merges.left, merges.right) if fast.family == LINES else no_cuts(),
         seeds=freeze(slots, bits),
         chain=no_chain(),
         dna=dna,
         case=case_table() if session == WHITESPACE else no_case(),
     )
-    return arrays._replace(seeds=build_single_token_words(arrays, made)) if byte_encode or family == LINES else arrays
+    seeded = byte_encode or fast.family == LINES
+    return arrays._replace(seeds=build_single_token_words(arrays, made)) if seeded else arrays
+
+
+def _fast_splitter(
+    model: PairMerges, patterns: tuple[tuple[str, str], ...], session: int, escape: bool
+) -> FamilyNumbers:
+    """The splitter of a GGUF. LINES cuts lines, so a line that is a token would be missed (`whole_words`), and so would
+    the error for a space inside a pre-token (no escape)."""
+    named = families().get(patterns)
+    if session != PLAIN:
+        return GENERAL_NUMBERS
+    if cuts_lines(named) and escape and not model.whole_words:
+        return GENERAL_NUMBERS._replace(family=LINES)
+    return family_numbers(named) if model.byte_alphabet and not escape else GENERAL_NUMBERS
 
 
 def with_chain(arrays: BpeArrays) -> BpeArrays:

@@ -9,8 +9,7 @@ from jittok.kernels.fragments import BEYOND_UNICODE, FOUND, OFFSET, OUT_OF_CAPAC
 from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, as_int64, helper, kernel
 from jittok.kernels.memory import PAD, Window, get_u8, put_i32, put_i64, put_u8, readable_behind, window
 from jittok.kernels.models.bpe.arrays import HYBRIDDNA, BpeArrays
-from jittok.kernels.models.bpe.general import has_work
-from jittok.kernels.models.bpe.plain import REPLACEMENT, encode_text, encode_words
+from jittok.kernels.models.bpe.general import REPLACEMENT, encode_text, encode_words, has_work
 from jittok.kernels.models.bpe.scratch import BYTES_PER_BYTE, BpeWork, WorkWindow, open_work
 from jittok.kernels.models.bpe.text_reader import BAD, decode, put_code_point
 from jittok.kernels.normalize.case import LOWERED, ORDINARY, kind_of, lower_case

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK
 from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok.kernels.memory import (
     PAD,
     Window,
-    bit_places,
     get_i32,
     get_i64,
-    get_word,
     put_i32,
     put_i64,
     readable_behind,
@@ -32,11 +28,10 @@ from jittok.kernels.pretoken_cache.fragment_loop import make_encode_fragments
 from jittok.kernels.pretoken_cache.run_loop import Fragments, make_encode_run
 from jittok.kernels.pretoken_cache.span_loop import copy_bytes
 from jittok.kernels.pretoken_cache.tables import SPARE_IDS
+from jittok.kernels.pretokenize.splitters.bitmap_starts import split_at_bitmap
 from jittok.kernels.pretokenize.splitters.blocks import ClassWindow, open_classes
 from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED, split_as_gpt2
 from jittok.kernels.pretokenize.splitters.llama3 import split_as_llama3
-
-ALL = ~np.uint64(0)
 
 
 class _FastSplitting(NamedTuple):
@@ -48,17 +43,8 @@ class _FastSplitting(NamedTuple):
 
 
 @helper
-def _split_marked(own: _FastSplitting, text: Window, begin: int, end: int, _stop: int, positions: Window) -> int:
-    """Write where the pre-tokens of text[begin:end] begin, from their bitmap; returns their number."""
-    number, first, last = 0, begin >> 6, (end - 1) >> 6
-    for word in range(first, last + 1):
-        marks = get_word(text, own.model.group + 8 * word)
-        if word == first:
-            marks &= ALL << np.uint64(begin & 63)
-        if word == last and end & 63 != 0:
-            marks &= ~(ALL << np.uint64(end & 63))
-        number = bit_places(positions, number, 64 * word - begin, marks)
-    return number
+def _split_marked(own: _FastSplitting, text: Window, begin: int, end: int, stop: int, positions: Window) -> int:
+    return split_at_bitmap(own.model.group, text, begin, end, stop, positions)
 
 
 def _make_encode_text(split: Callable[..., Any]) -> Callable[..., Any]:

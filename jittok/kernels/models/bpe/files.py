@@ -8,6 +8,7 @@ the text around it. So a token is always made by the same merge: the last one wh
 from __future__ import annotations
 
 from functools import cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,9 @@ from jittok.kernels.merging.left_to_right_build import no_chain
 from jittok.kernels.merging.reachable import MergePairs, reachable_merges
 from jittok.kernels.models.bpe.arrays import PLAIN, BpeArrays
 from jittok.kernels.models.bpe.compile import byte_of_character, encoded_bytes, pair_all_bytes, whole_words
-from jittok.kernels.models.bpe.merge_boundary_tables import all_joined, byte_boundaries
-from jittok.kernels.models.bpe.single_token_build import build_single_token_words
-from jittok.kernels.models.bpe.single_token_words import empty_slots, freeze
+from jittok.kernels.models.bpe.words.merge_boundary_tables import all_joined, byte_boundaries
+from jittok.kernels.models.bpe.words.single_token_build import build_single_token_words
+from jittok.kernels.models.bpe.words.single_token_words import empty_slots, freeze
 from jittok.kernels.normalize.case import no_case
 from jittok.kernels.pretokenize.compile import splitter_of_stages
 from jittok.kernels.pretokenize.families import crosses, family_numbers, family_of, unicode_classes
@@ -60,28 +61,15 @@ def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
         family = None
     fast = family_numbers(family, unicode=True)
     tokens = pipeline.model_offsets.size - 1
-    symbols = build_bytes_table(*spelled)
-    missing = np.flatnonzero(find_rows(symbols, encoded_bytes()) == ABSENT).tolist()
-    if not {*missing} <= IN_NO_TEXT:
-        return None  # a byte without a token is unknown or dropped
-    if missing:
-        data, offsets = packed([encoded_bytes()[byte] for byte in missing])
-        symbols = build_bytes_table(
-            frozen(np.append(spelled[0], data), np.uint8),
-            frozen(np.append(spelled[1], spelled[1][-1] + offsets[1:]), np.int64),
-        )
+    symbols = _with_all_bytes(*spelled)
+    if symbols is None:
+        return None
+    missing = symbols.offsets.size - 1 - tokens
     byte_symbols = frozen(find_rows(symbols, encoded_bytes()), np.int32)
-    if isinstance(model, Ranks):
-        pairs = pairs_of_ranks(build_bytes_table(pipeline.model_bytes, pipeline.model_offsets), byte_symbols)
-    else:
-        assert isinstance(model, Merges)
-        ranks = frozen(np.arange(model.left.size), np.int32)
-        pairs = MergePairs(
-            *(frozen(a, np.int32) for a in (model.left, model.right)), ranks, frozen(model.merged, np.int32)
-        )
-    whole_known = isinstance(model, Ranks) or model.whole_words
+    pairs = _merge_pairs(pipeline, byte_symbols)
+    whole_known = isinstance(model, Ranks) or cast(Merges, model).whole_words
     whole, whole_ids = whole_words(symbols.data, frozen(symbols.offsets[: tokens + 1], np.int64))
-    pairs, table, made = reachable_merges(pairs, byte_symbols, tokens + len(missing))
+    pairs, table, made = reachable_merges(pairs, byte_symbols, tokens + missing)
     slots, bits = empty_slots(0)
     joints = byte_boundaries(
         symbols, pairs.left, pairs.right, pairs.rank, byte_of_character(), int(byte_symbols[SPACE_BYTE])
@@ -93,7 +81,7 @@ def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
         byte_symbols=byte_symbols,
         characters=no_characters(),
         virtual_ids=frozen([ABSENT], np.int32),
-        virtual_at=frozen(np.zeros(len(missing) + 1), np.int64),
+        virtual_at=frozen(np.zeros(missing + 1), np.int64),
         texts=symbols,
         byte_ids=frozen(np.full(256, ABSENT), np.int32),
         whole=whole,
@@ -121,6 +109,30 @@ def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
         case=no_case(),
     )
     return arrays._replace(seeds=build_single_token_words(arrays, made))
+
+
+def _merge_pairs(pipeline: Pipeline, byte_symbols: I32) -> MergePairs:
+    model = pipeline.model
+    if isinstance(model, Ranks):
+        return pairs_of_ranks(build_bytes_table(pipeline.model_bytes, pipeline.model_offsets), byte_symbols)
+    assert isinstance(model, Merges)
+    left, right, merged = (frozen(column, np.int32) for column in (model.left, model.right, model.merged))
+    return MergePairs(left, right, frozen(np.arange(model.left.size), np.int32), merged)
+
+
+def _with_all_bytes(data: U8, offsets: I64) -> BytesTable | None:
+    """The table of byte-level texts, followed by the bytes that no text is. None if one of them occurs in UTF-8: it is
+    unknown, or dropped."""
+    symbols = build_bytes_table(data, offsets)
+    missing = np.flatnonzero(find_rows(symbols, encoded_bytes()) == ABSENT).tolist()
+    if not {*missing} <= IN_NO_TEXT:
+        return None
+    if not missing:
+        return symbols
+    more, after = packed([encoded_bytes()[byte] for byte in missing])
+    return build_bytes_table(
+        frozen(np.append(data, more), np.uint8), frozen(np.append(offsets, offsets[-1] + after[1:]), np.int64)
+    )
 
 
 def normal_form_alone(pipeline: Pipeline) -> bool:

@@ -15,7 +15,6 @@ from jittok.kernels.fragments import OUT_OF_WORK
 from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok.kernels.memory import PAD, Window, get_u8, put_i32, put_u8
 from jittok.kernels.models.bpe.arrays import BpeArrays
-from jittok.kernels.models.bpe.batched_words import defer_characters
 from jittok.kernels.models.bpe.scratch import (
     BYTES_PER_BYTE,
     BpeWork,
@@ -26,8 +25,9 @@ from jittok.kernels.models.bpe.scratch import (
     open_work,
     prefetch,
 )
-from jittok.kernels.models.bpe.single_token_words import LONGEST_KEY, NOT_FOUND, find_word
-from jittok.kernels.models.bpe.words import encode_word
+from jittok.kernels.models.bpe.words.batched_words import defer_characters
+from jittok.kernels.models.bpe.words.single_token_words import LONGEST_KEY, NOT_FOUND, find_word
+from jittok.kernels.models.bpe.words.word import encode_word
 from jittok.kernels.pretoken_cache.fragment_loop import Spans, make_encode_by_spans
 from jittok.kernels.pretoken_cache.lookup import DEFERRED, make_resolve
 from jittok.kernels.pretoken_cache.span_loop import NO_LIMIT, SpanWorkWindow

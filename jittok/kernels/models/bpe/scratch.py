@@ -11,7 +11,7 @@ from jittok.kernels.jit import I32, OutI32, OutI64, OutU8, OutU64, helper, inlin
 from jittok.kernels.memory import PAD, Window, get_i32, put_i32, window
 from jittok.kernels.merging.left_to_right import Merger, MergerWork, make_merger_work, open_merger
 from jittok.kernels.models.bpe.arrays import BpeArrays
-from jittok.kernels.models.bpe.batched_words import (
+from jittok.kernels.models.bpe.words.batched_words import (
     DeferredWindow,
     DeferredWork,
     defer_bytes,
@@ -21,8 +21,8 @@ from jittok.kernels.models.bpe.batched_words import (
     make_deferred_work,
     open_deferred,
 )
-from jittok.kernels.models.bpe.merge_boundaries import MergeBoundaryWindow, open_merge_boundaries
-from jittok.kernels.models.bpe.single_token_words import (
+from jittok.kernels.models.bpe.words.merge_boundaries import MergeBoundaryWindow, open_merge_boundaries
+from jittok.kernels.models.bpe.words.single_token_words import (
     LONGEST_KEY,
     NOT_FOUND,
     SingleTokenWindow,
@@ -30,7 +30,7 @@ from jittok.kernels.models.bpe.single_token_words import (
     open_single_token_words,
     prefetch_word,
 )
-from jittok.kernels.models.bpe.words import BpeWordWindow, encode_word, merge_word, open_words, whole_word
+from jittok.kernels.models.bpe.words.word import BpeWordWindow, encode_word, merge_word, open_words, whole_word
 from jittok.kernels.pretoken_cache.lookup import DEFERRED, make_look_up, make_resolve
 from jittok.kernels.pretoken_cache.records import BARRED, RUN_STATE, RunWindow, make_records
 from jittok.kernels.pretoken_cache.tables import CacheWindow, Key, PretokenCache, make_cache, open_cache

@@ -184,7 +184,7 @@ def _wide(
     np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int,
     np.uint64,
 ]:  # fmt: skip
-    """Classes of the characters beyond ASCII in one block.
+    """Classes of the characters beyond ASCII in one block. One loop over their masks, which stay in registers.
 
     A first byte determines how many continuation bytes follow. A missing or an extra one makes the text malformed, and
     so does an overlong form (class BAD).

@@ -5,9 +5,9 @@ of a character, 2 * (number of classes) for each other byte. Cuts are a bitmap, 
 the lowest bit of a class. Each stage splits every piece that the stages before have left, as if the piece were the
 whole text, and only adds cuts. So the list of pieces is never built.
 
-A stage with matches at most offsets is a cutter (`cutter_stage.py`). One with few is a matcher (`matcher_stage.py`),
+A stage with matches at most offsets is a cutter (`cutter_stage.py`). One with few is a matcher (`search_stages.py`),
 which first searches for offsets where a match may begin. Patterns of one class need masks only. Four of llama.cpp's
-need more than one character of look-ahead: they are in `counting_stages.py`. Any other pattern that does, or looks
+need more than one character of look-ahead: they are in `search_stages.py`. Any other pattern that does, or looks
 behind, or is not linear, runs in `lookaround_stage.py`.
 
 Linear in bytes times stages. After the end of its match, a matcher reads a bounded number of characters, or one run of
@@ -19,11 +19,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jittok.kernels.jit import I32, I64, U8, U16, OutU8, OutU16, OutU64, helper
+from jittok.kernels.jit import I32, I64, JIT, U8, U16, OutU8, OutU16, OutU64, helper
 from jittok.kernels.memory import (
+    FAST,
     PAD,
     Window,
+    as_bytes,
+    as_halves,
     equal_mask,
     get_i64,
     get_u8,
@@ -38,15 +42,6 @@ from jittok.kernels.memory import (
     window,
 )
 from jittok.kernels.pretoken_cache.run_loop import Fragments
-from jittok.kernels.pretokenize.splitters.counting_stages import (
-    IS_REST,
-    cut_at,
-    cut_digit_groups,
-    cut_digit_threes,
-    cut_runs,
-    cut_space_powers,
-    cut_trailing_space,
-)
 from jittok.kernels.pretokenize.splitters.cutter_stage import COLUMNS, CutterWindow, collect_cuts, run_cutter
 from jittok.kernels.pretokenize.splitters.lookaround_stage import (
     LookaroundTables,
@@ -54,7 +49,16 @@ from jittok.kernels.pretokenize.splitters.lookaround_stage import (
     open_lookarounds,
     run_lookarounds,
 )
-from jittok.kernels.pretokenize.splitters.matcher_stage import run_matcher
+from jittok.kernels.pretokenize.splitters.search_stages import (
+    IS_REST,
+    cut_at,
+    cut_digit_groups,
+    cut_digit_threes,
+    cut_runs,
+    cut_space_powers,
+    cut_trailing_space,
+    run_matcher,
+)
 from jittok.kernels.structures.pages import scratch
 
 MATCHER, CUTTER, RUNS, SINGLES, SPACE_POWERS, DIGIT_GROUPS, DIGIT_THREES, TRAILING_SPACE, BEHAVED, LOOKAROUND = range(
@@ -372,3 +376,58 @@ def _wide_character(text: Window, i: int, stop: int) -> tuple[int, int]:
     c = (byte & 7) << 18 | (second & 0x3F) << 12 | (third & 0x3F) << 6 | fourth & 0x3F
     follow = second & 0xC0 == 0x80 and third & 0xC0 == 0x80 and fourth & 0xC0 == 0x80
     return c, 4 * (byte < 0xF8 and 0x10000 <= c < 0x110000 and follow and i + 4 <= stop)
+
+
+# ---- scratch in memory that is only written after splitting: the buffer of ids, or of pre-tokens
+#
+# After splitting, only the cuts are read. The buffer of ids is large, as a malformed byte becomes up to three ids. For
+# a long text, the scratch of cutters and matchers would take as much memory again, at the same time.
+
+LEAST_BYTES = 1 << 16
+"""Bytes of a text from which on borrowing pays."""
+_ARRAYS = 3
+
+
+@helper
+def _array_words(size: int) -> int:
+    """int32 elements that each of the arrays takes for a text of `size` bytes."""
+    return ((size + 1 + PAD) // BLOCK + 1) * (BLOCK // 4)
+
+
+@helper
+def borrowed_words(size: int) -> int:
+    """int32 elements that `borrow` takes for a text of `size` bytes: fewer than its ids may take."""
+    return _ARRAYS * _array_words(size)
+
+
+@helper
+def _borrow(split: SplitWindow, words: Window, at: int, size: int) -> SplitWindow:
+    """`split` with the same cuts and notes, and all other arrays in an int32 window from element `at` on."""
+    each = _array_words(size)
+    return SplitWindow(
+        as_bytes(words, at, each),
+        as_bytes(words, at + each, each),
+        as_bytes(words, at + 2 * each, each),
+        as_halves(words, at + 2 * each, each),
+        split.cuts,
+        split.notes,
+    )
+
+
+@helper
+def _keep(split: SplitWindow, _words: Window, _at: int, _size: int) -> SplitWindow:
+    return split
+
+
+borrow = _borrow if FAST or not JIT else _keep
+"""Compiled code with bounds checks has no views of arrays: it uses the scratch's own."""
+
+
+def borrowed_from(words: NDArray[np.uint8], work: SplitWork, splitter: Splitter) -> SplitWork:
+    """`work` with one of its arrays in the buffer of words: `pairs` and `flags` for a single cutter, which does not use
+    `begun`, else `begun`. Words are written when all cuts of a text are known, from classes and cuts alone. The buffer
+    must be empty until then, so this is for a single text only."""
+    if splitter.kinds.tolist() != [CUTTER]:
+        return work._replace(begun=words[: work.begun.size])
+    pairs = words[: work.flags.size].view(np.uint16)
+    return work._replace(pairs=pairs, flags=pairs.view(np.uint8))

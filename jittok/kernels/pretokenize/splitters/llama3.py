@@ -83,6 +83,8 @@ def split_llama3(
 ) -> int:
     """Write the offsets, from `begin`, where pre-tokens of text[begin:end] begin; returns how many, or MALFORMED.
 
+    One loop, longer than a page: its masks stay in registers, which those of several functions would not.
+
     stop: end of the text, which continues after `end`; PAD bytes are readable after it
     positions: int32[end - begin + 64] receives the offsets
     group: 1 or 3 digits per pre-token; cased: ONE_CASE, or for o200k and tekken BOTH_CASES, TRUE_CASE with marks

@@ -31,7 +31,7 @@ from jittok.kernels.memory import (
     trailing_zeros,
     window,
 )
-from jittok.kernels.pretokenize.splitters.counting_stages import IS_REST, cut_at, looked_for, next_cut
+from jittok.kernels.pretokenize.splitters.search_stages import IS_REST, cut_at, looked_for, next_cut
 
 PLAN = 8
 """Numbers of a plan:"""

@@ -57,6 +57,8 @@ B2, B3, B63 = np.uint64(2), np.uint64(3), np.uint64(63)
 def split_spans(rules: SpanWindow, text: Window, begin: int, end: int, stop: int, positions: Window) -> int:
     """Write the offsets, from `begin`, where spans of text[begin:end] begin; returns how many, or MALFORMED.
 
+    One loop, longer than a page: its masks stay in registers, which those of several functions would not.
+
     begin: where a span begins; stop: end of the text, which continues after `end`; PAD bytes are readable after it
     positions: int32[end - begin + 64] receives the offsets
     """

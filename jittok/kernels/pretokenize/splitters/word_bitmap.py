@@ -27,7 +27,6 @@ from jittok.kernels.memory import (
     trailing_zeros,
     window,
 )
-from jittok.kernels.pretokenize.splitters.counting_stages import IS_REST, cut_at, next_cut
 from jittok.kernels.pretokenize.splitters.cutter_stage import ACTION_BITS
 from jittok.kernels.pretokenize.splitters.general import (
     LOOKAROUND,
@@ -43,7 +42,7 @@ from jittok.kernels.pretokenize.splitters.general import (
     split_text,
 )
 from jittok.kernels.pretokenize.splitters.lookaround_stage import NOT_FOUND, look_around, match_end, no_search
-from jittok.kernels.pretokenize.splitters.matcher_stage import MATCHED
+from jittok.kernels.pretokenize.splitters.search_stages import IS_REST, MATCHED, cut_at, next_cut
 from jittok.kernels.structures.utf8 import decode
 
 UNKNOWN, GOES_ON, ENDS = 0xFD, 0xFE, 0xFF

@@ -13,7 +13,7 @@ from jittok.kernels.jit import I32, OutI32, OutU8, OutU64, as_int64, helper, ker
 from jittok.kernels.memory import PAD, Window, get_i32, get_i64, get_u8, put_u8, window
 from jittok.kernels.merging.left_to_right import LENGTH, ROW, MergerWork, make_merger_work, open_merger, spell
 from jittok.kernels.models.bpe.arrays import BpeArrays
-from jittok.kernels.models.bpe.single_token_words import (
+from jittok.kernels.models.bpe.words.single_token_words import (
     LONGEST_KEY,
     SingleTokenWords,
     empty_slots,
@@ -21,7 +21,7 @@ from jittok.kernels.models.bpe.single_token_words import (
     insert,
     key_of,
 )
-from jittok.kernels.models.bpe.words import encode_word, open_words
+from jittok.kernels.models.bpe.words.word import encode_word, open_words
 from jittok.kernels.structures.bytes_table import find_bytes, open_bytes_table
 
 MARK_SIZE = len(SPACE_MARK_BYTES)

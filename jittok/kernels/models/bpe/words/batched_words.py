@@ -41,7 +41,7 @@ from jittok.kernels.merging.lanes import (
     resolve_lane_pairs,
     symbol_at,
 )
-from jittok.kernels.models.bpe.words import MARK_BYTES, BpeWordWindow, put_symbol
+from jittok.kernels.models.bpe.words.word import MARK_BYTES, BpeWordWindow, put_symbol
 from jittok.kernels.pretoken_cache.lookup import ALL_WHOLE
 from jittok.kernels.pretoken_cache.records import DONE, RunWindow
 from jittok.kernels.pretoken_cache.tables import (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jittok.common.unicode.characters import NEWLINE, SPACE_BYTE, SPACE_MARK_CODE
 from jittok.kernels.jit import I32, I64, U8, OutI32, as_int64, frozen, helper, kernel
-from jittok.kernels.models.bpe.merge_boundaries import (
+from jittok.kernels.models.bpe.words.merge_boundaries import (
     BYTE_BITS,
     CHARACTER_BITS,
     CONTEXT_K,
@@ -28,6 +28,7 @@ from jittok.kernels.models.bpe.merge_boundaries import (
     shared_number,
 )
 from jittok.kernels.pretokenize.classes import distinct
+from jittok.kernels.safe_cuts import cuts, rules
 from jittok.kernels.structures.bytes_table import BytesTable
 
 BITS_PER_CONTEXT = 32
@@ -165,3 +166,24 @@ def _character(data: U8, i: int, end: int) -> int:
     for k in range(i + 1, end):
         c = c << 6 | as_int64(data[k]) & 0x3F
     return c & LARGEST_CODE_POINT
+
+
+def line_boundaries(symbols: BytesTable, left: I32, right: I32) -> cuts.SpanRules:
+    """The rules for texts whose spaces become U+2581 and whose runs of newlines are pre-tokens.
+
+    symbols: texts; left, right: int32[merges] the symbols of each merge. Any two adjacent characters inside a symbol
+    were joined by a merge whose symbols end and begin with them. Symbols that are invalid UTF-8 or contain a space do
+    not occur.
+    """
+    rows = symbols.offsets.size - 1
+    code, owner, _ = rules.characters(symbols.data, symbols.offsets, np.ones(rows, bool))
+    first, last = np.full(rows, NOTHING, np.int64), np.full(rows, NOTHING, np.int64)
+    if code.size:
+        begins = np.append(True, owner[1:] != owner[:-1])
+        first[owner[begins]] = code[begins]
+        ends = np.append(begins[1:], True)
+        last[owner[ends]] = code[ends]
+    a, b = last[left], first[right]
+    possible = (a != NOTHING) & (b != NOTHING) & (a != SPACE_BYTE) & (b != SPACE_BYTE) & (a != NEWLINE) & (b != NEWLINE)
+    both = distinct(a[possible] << 21 | b[possible])
+    return rules.rules_of(rules.Neighbours(both >> 21, both & (1 << 21) - 1), lines=True)

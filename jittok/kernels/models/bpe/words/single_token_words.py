@@ -1,7 +1,7 @@
 """Hash table of the short words that are encoded to a single token. A new word is looked up here before it is merged.
 
 They are found by encoding each token's text, so a token that no merge makes is never among them. Slots are like those
-of the pre-token cache: a key of two machine words, then the id.
+of the pre-token cache: a key of two machine words, then the id. The hash has no secret, as that of `pair_table`.
 """
 
 from __future__ import annotations

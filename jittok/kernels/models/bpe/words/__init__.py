@@ -1,0 +1,1 @@
+"""How one pre-token becomes ids: found as a whole, merged alone or in a batch with others; and where it may be cut."""
