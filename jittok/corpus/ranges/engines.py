@@ -70,8 +70,6 @@ def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads
 def engine_of(name: str, threads: int | None) -> Engine:
     """The engine of a name in ENGINES, with that many threads or actors."""
     if name == "ray":
-        # REMOVED
-
         return lambda encoder, earlier: encode_on_ray(encoder, earlier, threads)
     return lambda encoder, earlier: encode_on_threads(encoder, raw_ranges(encoder, earlier), threads)
 
