@@ -149,7 +149,7 @@ class InvalidToken(JittokError, IndexError):
 
 
 class MalformedArray(JittokError, ValueError):
-    """An array of texts or ids whose offsets point outside its buffer, or whose buffer is too short."""
+    """An array of texts or ids with offsets outside its buffer, or with a buffer that is too short."""
 
     def __init__(self, where: str, found: object, expected: str) -> None:
         super().__init__(f"{where}: found {_clip(found)}, expected {expected}")

@@ -30,8 +30,7 @@ from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.common.unicode.characters import SPACE_MARK, SPACE_MARK_BYTES
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 from jittok.kernels.inputs import Documents
-from jittok.reference.pipeline.documents import aligned
-from jittok.reference.pipeline.run import runner
+from jittok.reference.pipeline import aligned, runner
 
 IDS_PER_STEP = 1 << 16
 """Ids that are compared with the document at a time."""

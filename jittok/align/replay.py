@@ -13,17 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.pipeline.models import ScoredMerges
-from jittok.common.unicode.tables import REPLACEMENT, utf8
 from jittok.errors import EncodingFailed
-from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words
-from jittok.reference import spm
-from jittok.reference.mapped_text import Mapped, Token, mapped
+from jittok.reference.models import spm
 from jittok.reference.steps import words
-from jittok.reference.tokenize import reference_of
+from jittok.reference.text import Mapped, Token, mapped
+from jittok.reference.tokenize import reference_of, replaced
 from jittok.vocab import Vocab
 
-BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
-"""A code point above U+10FFFF. It is only encoded with errors="replace", as four invalid bytes."""
 LONG_FRAGMENT = 1 << 16
 """Fragments of this many bytes or more are aligned in parts."""
 PART_BYTES = 1 << 15
@@ -43,7 +39,7 @@ def _replaced_tokens(vocab: Vocab, source: Mapped, prefixed: bool) -> list[Token
     try:
         return list(_tokens(vocab, source, prefixed))
     except EncodingFailed:
-        found = _replaced(vocab, source)
+        found = replaced(vocab, source)
         if found.text == source.text:
             raise
     return _replaced_tokens(vocab, found, prefixed)
@@ -100,17 +96,3 @@ def _scored(vocab: Vocab, text: Mapped) -> Iterator[Token]:
         for token, size in spm.resegment(vocab, symbol):
             yield text.token(vocab.unk_id if token is None else token, at, at + size)
             at += size
-
-
-def _replaced(vocab: Vocab, source: Mapped) -> Mapped:
-    """U+FFFD for each byte of a code point above U+10FFFF; if there is none, of each space inside a word."""
-    text = bytes(source.text)
-    found = [match.span() for match in BEYOND.finditer(text)] or spaces_in_words(vocab, text)
-    out, at = Mapped(), 0
-    for start, stop in found:
-        out.put(text[at:start], source, at, start)
-        for k in range(start, stop):
-            out.put(utf8(REPLACEMENT), source, k, k + 1)
-        at = stop
-    out.put(text[at:], source, at, len(text))
-    return out

@@ -30,9 +30,9 @@ from jittok.common.pipeline.models import BYTE, NO_TOKEN, NORMAL, USER, Merges, 
 from jittok.common.pipeline.steps import Compose
 from jittok.common.unicode.libraries import Form, non_starters, normal_form, normal_form_of_row, ranges
 from jittok.errors import EncodingFailed
-from jittok.reference.pipeline.documents import aligned, read_text
-from jittok.reference.pipeline.normalize import Piece, alike, stretches
-from jittok.reference.pipeline.run import Runner, Token, runner
+from jittok.reference.normalize import alike, stretches
+from jittok.reference.pipeline import Runner, aligned, runner
+from jittok.reference.text import Piece, Token, read_text
 
 FIRST_WINDOW_BYTES = 1 << 13
 """The initial size of a window, in bytes."""
@@ -219,13 +219,13 @@ class TokenWalk(WindowReader):
 
     def rows(self, raw: bytes, start: int, stop: int) -> NDArray[np.int64]:
         """int64[n, 3]: characters (negative numbers for added tokens), and the span of each in the document."""
-        text, units = read_text(raw[start:stop])
+        text, _, units, _ = read_text(raw[start:stop])
         front, after = start > 0 and not self.run.pieces, stop < len(raw)
         text = SENTINEL * front + text + SENTINEL * after
-        units = [(0, 0)] * front + units + [(stop - start, stop - start)] * after
+        units = [(0, 0)] * front + (units or []) + [(stop - start, stop - start)] * after
         rows: list[tuple[int, int, int]] = []
         if self.run.pieces:
-            word = self.run.squeezed(text, units, raw[start:stop])
+            word = self.run.squeezed(Piece(text, None, units, raw[start:stop]))
             rows = [(ord(c), *unit) for c, unit in zip(word.text, word.units or (), strict=True)]
         else:
             positions = [*range(int(front), int(front) + len(text))]
@@ -539,7 +539,7 @@ def ordered_document(run: Runner, raw: bytes, parse_special: bool) -> OrderedDoc
     if _marks().isdisjoint(text[::LONG_ROW]) or any("\ufffd" in token for token in run.raw.tokens):
         return None
     parts, changes, done, at, size = list[bytes](), list[tuple[int, int, int, int]](), 0, 0, 0
-    for first, last, token in run.raw.cut(text, parse_special):
+    for token, first, last in run.raw.cut(text, parse_special):
         for row in _rows().finditer(text, first, last) if token is None else ():
             start = _start(text, first, row.start(), form)
             if start < done:

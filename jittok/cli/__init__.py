@@ -20,7 +20,7 @@ from typing import Any
 
 from jittok import __version__
 from jittok.cli.common import note
-from jittok.cli.parser import EXAMPLES, Parser, in_one_line
+from jittok.cli.common.parser import EXAMPLES, Parser, in_one_line
 from jittok.errors import JittokError
 
 COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", "corpus", "verify", "train", "cache")
@@ -193,6 +193,6 @@ def one_line(error: BaseException, options: Container[str] = ()) -> str:
         return in_one_line(error.on_command_line)
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     where, colon, rest = str(said).partition(": ")
-    if where in options and not isinstance(error, OSError | JittokError):  # in those, the place is a file
+    if where in options and not isinstance(error, OSError | JittokError):  # those begin with a file
         said = f"--{where.replace('_', '-')}{colon}{rest}"
     return in_one_line(str(said)) or type(error).__name__

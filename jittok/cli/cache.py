@@ -94,7 +94,7 @@ def _clear(options: argparse.Namespace) -> int:
 
 
 def _warm(options: argparse.Namespace) -> int:
-    """Encode, count and decode a little with each vocabulary, which compiles what is not cached yet."""
+    """Encode, count and decode a little with each vocabulary, to compile what is not cached yet."""
     import jittok
     from jittok.cli.common import open_named
     from jittok.kernels.jit import need_compiler, stamps

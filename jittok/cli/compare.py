@@ -20,7 +20,7 @@ from jittok.cli.common import (
     open_either,
     write_report,
 )
-from jittok.cli.texts import ProgressOf, find
+from jittok.cli.common.texts import ProgressOf, find
 from jittok.common.display.terminal import harmless_json
 from jittok.common.writers.atomic_files import atomic_file
 

@@ -18,7 +18,7 @@ from jittok.cli.common import (
     open_either,
     write_report,
 )
-from jittok.cli.texts import find
+from jittok.cli.common.texts import find
 from jittok.common.display.terminal import harmless_json
 
 HELP = "Convert a tokenizer to another file format, checked by encoding with both."

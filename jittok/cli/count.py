@@ -8,7 +8,7 @@ import json
 import numpy as np
 
 from jittok.cli.common import add_vocab, group, open_vocab, tell_slow, write
-from jittok.cli.texts import InputTexts, ProgressOf, add_texts
+from jittok.cli.common.texts import InputTexts, ProgressOf, add_texts
 from jittok.common.display.terminal import one_name
 
 HELP = "Count the tokens of texts."

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import add_overwrite, add_vocab, check_outputs, group, open_vocab, tell_slow, write
-from jittok.cli.texts import InputTexts, ProgressOf, add_texts
+from jittok.cli.common.texts import InputTexts, ProgressOf, add_texts
 from jittok.common.display.terminal import harmless
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_files(tok: Tokenizer, texts: InputTexts, options: argparse.Namespace) -> int:
-    from jittok.cli.token_files import TokenWriter
+    from jittok.cli.common.token_files import TokenWriter
 
     with TokenWriter(Path(options.out)) as writer, ProgressOf(texts.size) as progress:
         for read in texts.read():

@@ -7,7 +7,7 @@ import os
 import sys
 
 from jittok.cli.common import STDIN, add_errors, add_reading, add_special, add_vocab, group, open_vocab, positive, write
-from jittok.cli.texts import find, refuse_kinds
+from jittok.cli.common.texts import find, refuse_kinds
 from jittok.common.display.terminal import harmless_json
 
 HELP = "Show every stage of tokenizing one text: fragments, words, merges, lattice, tokens."

@@ -1,16 +1,15 @@
 """Locks that threads share and that work after a fork: every lock of the package that outlives a call is made here.
 
-Nothing is done before a fork. Who waits for a lock there, or keeps one until the fork is made, stops the forks, the
-imports and the locks of every other library in the process. What a fork cuts short is mended in the child, which has
-one thread alone:
+Nothing is done before a fork: waiting for a lock there, or holding one until the fork, would stop the forks, imports
+and locks of every other library in the process. The child has a single thread and repairs what the fork cut short:
 
-- A lock that another thread held would stay locked for ever: the child gets a new one (`_renew`). What a lock guards is
-  complete or absent, never half made: whoever makes it assigns it as the last step.
-- A module that another thread was importing is imported again when it is needed (`_forget_half_imports`): Python does
-  not mend this, and a child that asks for it would wait for ever. An extension module that has already begun its own
-  initialization and cannot do so twice (NumPy's) says so: ImportError.
-- Where another thread was in Numba or LLVM, the child does not use this Numba any more, and compiles in a new process
-  (`compiler_is_lost`). It loads machine code with LLVM as always.
+- A lock that another thread held would stay locked forever: the child gets a new one (`_renew`). What a lock guards is
+  either complete or absent: it is assigned as the last step.
+- A module that another thread was importing is imported again when it is needed (`_forget_half_imports`). Python does
+  not do this, and a child that imported the module would wait forever. An extension module that cannot be initialized
+  twice (NumPy's) raises ImportError.
+- If another thread was in Numba or LLVM, the child no longer uses this Numba and compiles in a new process
+  (`compiler_is_lost`). It still loads machine code with LLVM.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ OURS = frozenset(
     ("filelock", "fsspec", "gguf", "isal", "jittok", "llvmlite", "matplotlib", "numba", "numpy", "orjson", "pandas",
      "polars", "pyarrow", "ray", "regex", "rich", "tqdm", "zstandard")
 )  # fmt: skip
-"""Packages that are imported when they are needed, as parts of the standard library are."""
+"""Packages that are imported lazily, like parts of the standard library."""
 
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 class Lock:
-    """A lock for `with`, which its holder may take again. In the child of a fork no one else holds it."""
+    """A reentrant lock for `with`. In the child of a fork no other thread holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self.lost = False  # whether a fork came while another thread held it
+        self.lost = False  # whether the process was forked while another thread held it
         _locks.add(self)
 
     def __enter__(self) -> None:
@@ -51,7 +50,7 @@ class Lock:
         self._lock.release()
 
     def renew(self) -> bool:
-        """In the child of a fork: free it if its holder is gone, and say so."""
+        """In the child of a fork: replace it if its holder is gone. Returns whether it was."""
         new = _renewed(self._lock)
         gone = new is not self._lock
         self._lock = new
@@ -59,7 +58,7 @@ class Lock:
 
 
 class once(functools.cached_property[T]):  # noqa: N801  as the one it is like
-    """`functools.cached_property`, whose lock (up to Python 3.11) a fork leaves usable."""
+    """`functools.cached_property` with a lock (it has one up to Python 3.11) that works after a fork."""
 
     def __init__(self, function: Callable[[Any], T]) -> None:
         super().__init__(function)
@@ -72,12 +71,12 @@ COMPILER = Lock()
 
 
 def compiler_is_lost() -> bool:
-    """Whether this process was forked amid another thread's compiling, so that Numba's state is half of something."""
+    """Whether this process was forked while another thread compiled, which leaves Numba's state inconsistent."""
     return COMPILER.lost
 
 
 def _renewed(lock: Any) -> Any:
-    """In the child of a fork: the lock if it is free or held by this thread, the only one; else a new one."""
+    """In the child of a fork: the lock if it is free or held by this thread, else a new one."""
     if lock.acquire(blocking=False):
         lock.release()
         return lock
@@ -96,21 +95,21 @@ def _foreign() -> Iterator[tuple[Any, str]]:
 
 
 def is_needed(module: str) -> bool:
-    """Whether a call may import this module, so that a child must be able to: no user's own, which a thread may be
-    importing for as long as the program runs. Those are as Python leaves them."""
+    """Whether a call of this package may import the module, so that a child must be able to. Modules of users are left
+    to Python: a thread may be importing one for as long as the program runs."""
     package = module.partition(".")[0]
     return package in OURS or package in sys.stdlib_module_names
 
 
 def _forget_half_imports() -> None:
-    """In the child of a fork: give up what threads that are gone were importing, so that it is imported again."""
-    bootstrap: Any = importlib._bootstrap  # Python tells of its locks nowhere else
+    """In the child of a fork: forget modules whose import another thread had begun, so that they are imported again."""
+    bootstrap: Any = importlib._bootstrap  # the only place that has the import locks
     locks: dict[Any, Any] = getattr(bootstrap, "_module_locks", {})
     for name, reference in list(locks.items()):
         owner = getattr(reference(), "owner", None)
         if not isinstance(name, str) or not is_needed(name) or owner == threading.get_ident():
             continue
-        locks.pop(name, None)  # also one that was just being taken or given back: no one else is left to hold it
+        locks.pop(name, None)  # also one that was being acquired or released: no other thread exists
         half = sys.modules.get(name)
         if owner is not None and getattr(getattr(half, "__spec__", None), "_initializing", False):
             del sys.modules[name]
@@ -119,19 +118,19 @@ def _forget_half_imports() -> None:
 
 
 class _Again:
-    """Finds a package that is imported again, once. Its modules whose import was complete stay as they are: they become
-    its attributes as they would have."""
+    """A finder for one package that is imported a second time. Its fully imported submodules are kept and become
+    attributes of the new module."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     @classmethod
     def of(cls, name: str) -> None:
-        """Let this package be found in this way."""
+        """Install the finder for this package."""
         sys.meta_path.insert(0, cls(name))
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """As the finders after this one do, with a module that has its attributes."""
+        """The spec that the other finders return; its module has the submodules as attributes."""
         if name != self._name:
             return None
         sys.meta_path.remove(self)

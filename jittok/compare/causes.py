@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ADDED, NORMALIZER, SPLIT, MODEL, NOT_KNOWN = "added", "normalizer", "split", "model", "unknown"
 CAUSES = (ADDED, NORMALIZER, SPLIT, MODEL, NOT_KNOWN)
 MOST_PARTINGS = 500
-"""Limit of distinct differences whose cause is searched for, the most frequent first."""
+"""How many distinct differences are examined for their cause, the most frequent first."""
 _BYTE_OF = {chr(c): bytes([byte]) for byte, c in enumerate(CHARACTER_OF_BYTE)}
 
 
@@ -142,8 +142,7 @@ def words_of(tok: Tokenizer, text: bytes, parse_special: bool) -> list[bytes]:
 
 def _words_of_file(pipeline: Pipeline, text: str, parse_special: bool) -> list[bytes]:
     from jittok.reference.pipeline import runner
-    from jittok.reference.pipeline.normalize import Piece
-    from jittok.reference.pipeline.run import Token
+    from jittok.reference.text import Piece, Token
 
     run = runner(pipeline)
     if isinstance(pipeline.model, Pieces):

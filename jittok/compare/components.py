@@ -157,7 +157,7 @@ def _splitters(a: Made, b: Made) -> tuple[Part, Verdict]:
         return Part(name, NOT_COMPARED, "one of the two is no list of automata"), nothing
     found = compare_splitters(stages[0], stages[1])
     if found.same is None:
-        return Part(name, NOT_COMPARED, "their automata have no finite product that says it"), found
+        return Part(name, NOT_COMPARED, "the product of their automata is not finite"), found
     if found.same:
         return Part(name, SAME, f"every text is cut alike: proved, the product has {found.states} states"), found
     return Part(name, DIFFERS, f"{found.states} states of the product looked at", _texts(found.texts)), found

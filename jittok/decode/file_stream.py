@@ -16,8 +16,7 @@ from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.common.pipeline.steps import JoinRaw, JoinRawBetweenSpecial
 from jittok.decode.stream import StreamDecoder
 from jittok.errors import InvalidToken
-from jittok.reference.pipeline import runner
-from jittok.reference.pipeline.decode import (
+from jittok.reference.decode import (
     JoinedRuns,
     PiecesText,
     decoder,
@@ -25,6 +24,7 @@ from jittok.reference.pipeline.decode import (
     unmarked,
     word,
 )
+from jittok.reference.pipeline import runner
 
 
 class TextPart(NamedTuple):

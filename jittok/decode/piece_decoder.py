@@ -29,8 +29,8 @@ from jittok.decode.rows import DecodeFrame, Decoder
 from jittok.kernels.fragments import TEXT
 from jittok.kernels.jit import frozen
 from jittok.kernels.structures.utf8_check import VALID, first_malformed
+from jittok.reference.decode import BYTES, PiecesText, decoder, is_byte, unmarked
 from jittok.reference.pipeline import Runner
-from jittok.reference.pipeline.decode import BYTES, PiecesText, decoder, is_byte, unmarked
 
 PLAIN, EMPTY, OF_BYTES, UNSEEN = 0, 1, 2, 3
 """Kinds of tokens: one that prints nothing, but is between bytes; a byte; one that the decoder never sees."""

@@ -66,9 +66,9 @@ class StreamDecoder:
 def cleaned(raw: bytes | bytearray) -> bytes:
     """Raw text after `clean_spaces`. A short one does not wait for the kernel to be compiled."""
     if len(raw) <= SHORT and not clean_spaces.at_hand():
-        from jittok.reference import detokenize
+        from jittok.reference import decode
 
-        return detokenize.clean_spaces(bytearray(raw))
+        return decode.clean_spaces(bytearray(raw))
     text = np.frombuffer(raw, np.uint8).copy()
     return text[: clean_spaces(text)].tobytes()
 

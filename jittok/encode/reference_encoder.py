@@ -39,7 +39,7 @@ from jittok.kernels.jit import frozen
 if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder
     from jittok.reference.pipeline import Runner
-    from jittok.reference.pipeline.normalize import Piece
+    from jittok.reference.text import Piece
     from jittok.vocab import Vocab
 
 ODD_CACHE = 8 << 20
@@ -88,10 +88,10 @@ class ReferenceEncoder:
 
     def rows(self) -> list[PlanRow]:
         """The steps, for `Tokenizer.explain`."""
-        from jittok.reference.pipeline.models import word_model
-        from jittok.reference.pipeline.normalize import normalizer
-        from jittok.reference.pipeline.run import Runner
-        from jittok.reference.pipeline.split import splitter
+        from jittok.reference.models.word_model import word_model
+        from jittok.reference.normalize import normalizer
+        from jittok.reference.pipeline import Runner
+        from jittok.reference.split import splitter
 
         def row(part: str, does: Any, function: Any) -> PlanRow:
             return PlanRow(part, (does,), "plain Python", place_of(function))
@@ -218,12 +218,12 @@ def by_reference(step: Normalizer) -> Callable[[str], str]:
 
     @cache
     def reference() -> Callable[[Piece], Piece]:
-        from jittok.reference.pipeline.normalize import normalizer  # few texts need it
+        from jittok.reference.normalize import normalizer  # few texts need it
 
         return normalizer(step)
 
     def run(text: str) -> str:
-        from jittok.reference.pipeline.normalize import Piece
+        from jittok.reference.text import Piece
 
         return reference()(Piece(text, None)).text
 
@@ -233,7 +233,8 @@ def by_reference(step: Normalizer) -> Callable[[str], str]:
 def begins_at_start(pipeline: Pipeline, text: str) -> bool:
     """Whether the first character of a normalized text originates from the first one of the text, as tokenizers counts
     origins."""
-    from jittok.reference.pipeline.normalize import Piece, normalizer  # few texts need it
+    from jittok.reference.normalize import normalizer  # few texts need it
+    from jittok.reference.text import Piece
 
     patterns = [step.pattern for step in pipeline.normalize if isinstance(step, Replace)]
     known = all(
@@ -252,8 +253,8 @@ def begins_at_start(pipeline: Pipeline, text: str) -> bool:
 
 def cut_words(stages: tuple[Splitter, ...], text: str) -> Iterator[str]:
     """The pre-tokens of a text by stages of a splitter that do not need origins, by the reference, one at a time."""
-    from jittok.reference.pipeline.normalize import Piece  # few texts need it
-    from jittok.reference.pipeline.split import splitter
+    from jittok.reference.split import splitter
+    from jittok.reference.text import Piece  # few texts need it
 
     words: Iterable[Piece] = [Piece(text, None)]
     for run in map(splitter, stages):
@@ -271,7 +272,7 @@ def fragment_ids(pipeline: Pipeline, text: bytes) -> list[int]:
 
 def fragment_of_gguf(vocab: Vocab, text: bytes) -> list[int]:
     """The ids of a GGUF's fragment. Raises EncodingFailed, with the offset in it."""
-    from jittok.reference.mapped_text import mapped
+    from jittok.reference.text import mapped
     from jittok.reference.tokenize import session
 
     return [token.id for token in session(vocab, mapped(text, 0, len(text)), True)]

@@ -1,14 +1,14 @@
-"""Compiled vocabularies on disk: structures of arrays in one file, mapped and not read when they are wanted again.
+"""Compiled vocabularies on disk: structures of arrays in one file, which is mapped, not read, at later loads.
 
-A file has a head and arrays after it. The head is JSON. It says how scalars and arrays make up NamedTuples and
-records of this package. A file is found by what the vocabulary's file holds (`name_of`). It belongs to a stamp
-of the package's sources and tables: another version writes it again.
+A file is a JSON header followed by arrays. The header describes the NamedTuples and records of this package that the
+arrays and scalars belong to. The name of the file is a digest of the vocabulary's file (`name_of`), and it is valid for
+one stamp of the package's sources and tables: another version writes it again.
 
-The content of a vocabulary's file is hashed once. After that its path, size, times and inode stand for it. What is read
-is checked: sizes, places, types and a sum over all words of the arrays. A damaged file is a miss.
+A vocabulary's file is hashed once; later its path, size, times and inode identify it. A load checks sizes, offsets,
+types and a sum over all words of the arrays. A damaged file is a miss.
 
-Files are written beside their place and renamed, so any number of processes may start together. A file is mapped only
-if no one but this user and root can write to it (`jit.trust`), so no one else cuts or changes it.
+Files are written under a temporary name and renamed, so any number of processes may start together. A file is mapped
+only if no one but this user and root can write to it (`jit.trust`), so no one else can truncate or change it.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ _ROOTS = ("encode.encoder", "decode.pieces", "vocab.load", "encode.file_plan", "
           "align.wordpiece", "align.unigram_normalizer", "kernels.vocab_cache")  # fmt: skip
 """Modules that, with those of the vocabulary types, import all that makes a compiled vocabulary."""
 TABLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "common", "unicode")
-"""Where the tables of characters are that it is made with."""
+"""The folder of the tables of characters."""
 
 
 class Damaged(Exception):
-    """A file that is not what was written."""
+    """A file that differs from what was written."""
 
 
 _NOT_WRITTEN = (Damaged, OSError, ValueError, KeyError, TypeError, AttributeError, ImportError)
-"""What reading a file gives that is not what was written."""
+"""Exceptions that a damaged file may raise."""
 
 
 def folder() -> str | None:
-    """Where compiled vocabularies are kept, None for nowhere."""
+    """The folder of compiled vocabularies, None if nothing is cached."""
     root = cache_dir()
     return None if root is None else os.path.join(root, "vocabularies")
 
 
 @cache
 def stamp() -> str:
-    """What a compiled vocabulary depends on beside the vocabulary."""
+    """A digest of everything else that a compiled vocabulary depends on."""
     digest = blake2b(sys.byteorder.encode(), digest_size=32)
     kernels = dict.fromkeys(kind.module for kind in TYPES.values() if kind.module)
     digest.update(kept_stamp(*(f"jittok.{module}" for module in _ROOTS), *kernels))
@@ -93,7 +93,7 @@ def _state_of(facts: os.stat_result) -> list[int]:
 
 
 def _link_of(path: str) -> tuple[str, str]:
-    """(path, the file that says which name its content had): not realpath, which would ask about every folder above."""
+    """(absolute path, the file that records the name of its content). realpath would look up every folder above."""
     file_path = os.path.abspath(path)
     name = blake2b(os.fsencode(file_path), digest_size=DIGITS // 2).hexdigest()
     return file_path, os.path.join(folder(), name + LINK_ENDING)  # type: ignore[arg-type]  # asked where there is one
@@ -169,7 +169,7 @@ def _describe(value: Any, arrays: list[NDArray[Any]], seen: dict[tuple[int, int,
     if isinstance(value, np.ndarray):
         array = np.ascontiguousarray(value)
         path = (array.__array_interface__["data"][0], array.nbytes, array.dtype.str)
-        if path not in seen:  # what is the same memory stays the same memory
+        if path not in seen:  # arrays that share memory still share it when loaded
             seen[path] = len(arrays)
             arrays.append(array)
         return {"array": seen[path]}
@@ -186,9 +186,9 @@ def _describe(value: Any, arrays: list[NDArray[Any]], seen: dict[tuple[int, int,
 
 
 def _sum(parts: Iterable[tuple[int, NDArray[np.uint8]]]) -> str:
-    """A digest of all words of a block: of the sums of columns, when they are written in rows. Reads 10 GB a second.
+    """A digest of all words of a block: of the column sums of the words in rows of ROW. Reads 10 GB a second.
 
-    parts: (place in the block, a multiple of 8; the bytes there) with zeros between them
+    parts: (offset in the block, a multiple of 8; the bytes there), with zeros between them
     """
     columns = np.zeros(ROW, np.uint64)
     for start, part in parts:
@@ -208,7 +208,7 @@ def _sum(parts: Iterable[tuple[int, NDArray[np.uint8]]]) -> str:
 
 
 class CachedArrays:
-    """The structures of one file, whole and checked; each is built when it is asked for, and its module imported."""
+    """The structures of one checked file; each is built, and its module imported, when it is needed."""
 
     def __init__(self, path: str, tree: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
         self._place, self._tree, self._arrays = path, tree, arrays
@@ -223,7 +223,7 @@ class CachedArrays:
 
 
 def load_arrays(key: str, name: str) -> CachedArrays | None:
-    """What is kept under a key by this version of the package, its arrays mapped; None if there is nothing."""
+    """The structures cached under a key by this version of the package, their arrays mapped; None: a miss."""
     path = _place(key, name)
     try:
         with open(trust.open_file(path), "rb") as file:
@@ -245,14 +245,16 @@ def load_arrays(key: str, name: str) -> CachedArrays | None:
 
 
 def _map(handle: int) -> mmap.mmap:
-    if hasattr(mmap, "MAP_POPULATE"):  # all of it is summed at once: one call in place of a fault for every 16 pages
+    if hasattr(
+        mmap, "MAP_POPULATE"
+    ):  # all pages are read at once for the sum: one call instead of a fault for every 16 pages
         return mmap.mmap(handle, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=mmap.PROT_READ)
     return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
 
 
 def _let_go(mapped: mmap.mmap) -> None:
-    """Give back the memory of pages that were read for their sum. They stay in the system's cache, and the first texts
-    read few of them: with Llama 3 the process is 25 MB smaller."""
+    """Release the pages that were read for the sum. They stay in the system's cache, and the first texts read few of
+    them: with Llama 3 the process is 25 MB smaller."""
     if sys.platform == "linux":
         mapped.madvise(mmap.MADV_DONTNEED)
 

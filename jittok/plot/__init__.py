@@ -1,6 +1,6 @@
 """Plots of vocabularies and of texts under them. Needs matplotlib: pip install '.[notebook]' in a checkout.
 
-`measure` has the numbers, each plot takes the axes to draw on (or makes some) and gives them back:
+`measure` computes the numbers. Each plot takes the axes to draw on, or makes some, and returns them:
 
     token_lengths(tok)      how long tokens are, in bytes
     scores(tok)             scores, or merge ranks, over ids
@@ -8,9 +8,9 @@
     occupancy(tok)          how full the compiled tables are
     double_array(tok)       the slots of a trie, in use or free
     probes(tok)             how far look-ups in the hash tables go
-    compression(table)      bytes a token, by language and vocabulary
+    compression(table)      bytes per token, by language and vocabulary
 
-`STYLE` has matplotlib's settings of the figures that are made here: they are read on light pages and on dark ones.
+`STYLE` holds the matplotlib settings of these figures, which are readable on light and on dark pages.
 """
 
 from jittok.plot.drawing import STYLE, compression, double_array, occupancy, probes, scores, scripts, token_lengths

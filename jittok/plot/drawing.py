@@ -22,7 +22,7 @@ SCRIPTS = 20
 """Scripts that have a bar of their own."""
 BLUE, GREEN, ORANGE = "#4285f4", "#0f9d58", "#f4a000"
 INK = "#808080"
-"""Lines and letters, which are read on a light page and on a dark one."""
+"""The color of lines and letters, readable on light and on dark pages."""
 STYLE: dict[Any, Any] = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
@@ -31,11 +31,11 @@ STYLE: dict[Any, Any] = {
         ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK
     ),
 }
-"""Of figures made here: nothing after them, so that they have the color of the page."""
+"""Settings of figures made here: no background, so that they have the color of the page."""
 
 
 def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
-    """The given axes, or new ones. ImportError where matplotlib is missing."""
+    """The given axes, or new ones. ImportError: matplotlib is not installed."""
     if ax is not None:
         return ax
     try:
@@ -50,7 +50,7 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 3.2) -> Axes:
 
 
 def _colours(axes: Axes, image: Any, **options: Any) -> None:
-    """A bar of colors, whose letters are like those of the axes."""
+    """A color bar with labels in the color of the axes."""
     bar, ink = axes.figure.colorbar(image, ax=axes, **options), axes.title.get_color()
     bar.ax.tick_params(colors=ink)
     bar.ax.yaxis.label.set_color(ink)
@@ -61,12 +61,12 @@ def _named(tok: Tokenizer) -> str:
 
 
 def _as_it_is(name: str) -> str:
-    """A name as matplotlib must get it: it reads text between two dollars as a formula."""
+    """A name with its dollars escaped: matplotlib reads text between two of them as a formula."""
     return name.replace("$", r"\$")
 
 
 def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, label: str | None = None) -> Axes:
-    """How many tokens have how many bytes; those longer than `longest` together in the last bar."""
+    """A histogram of the lengths of tokens in bytes; the last bar holds all that are longer than `longest`."""
     axes = _axes(ax)
     counts = np.bincount(np.minimum(measure.token_bytes(tok), longest + 1), minlength=longest + 2)
     axes.step(np.arange(longest + 2), counts, where="mid", label=label or _named(tok))
@@ -76,7 +76,7 @@ def token_lengths(tok: Tokenizer, ax: Axes | None = None, *, longest: int = 24, 
 
 
 def scores(tok: Tokenizer, ax: Axes | None = None) -> Axes:
-    """The score of each id; for BPE, whose scores say nothing, the rank of the merge that makes the token."""
+    """The score of each id; for BPE, which has no scores, the rank of the merge that makes the token."""
     axes = _axes(ax)
     if type_named(tok.type).has_merges:
         from jittok.vocab.describe import merge_rank
@@ -163,7 +163,7 @@ def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = N
 
 
 def probes(tok: Tokenizer, ax: Axes | None = None) -> Axes:
-    """How many lines of four slots a look-up of a pair reads. ValueError where there is no table of pairs."""
+    """How many cache lines of four slots a look-up of a pair reads. ValueError: the vocabulary has no pair table."""
     read = measure.pair_probes(tok)
     if not read.size:
         raise ValueError(f"found a vocabulary of type {tok.type}, expected bpe or spm, which have a table of pairs")
@@ -185,7 +185,7 @@ def compression(
     *,
     title: str = "Bytes a token",
 ) -> Axes:
-    """What `bytes_per_token` gives, as a colored table: more bytes a token are fewer tokens for the same text."""
+    """The result of `bytes_per_token` as a colored table: more bytes per token mean fewer tokens for the same text."""
     languages, names, rates = table
     axes = _axes(ax, 1.6 + 0.9 * len(names), 0.9 + 0.24 * len(languages))
     most = 2 * float(np.nanmedian(rates))  # an unknown token for a whole sentence must not hide the others

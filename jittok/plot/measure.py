@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 SPECIAL, BYTE = 1 | 8 | 16, 32
-"""Attribute bits of tokens that stand for no text of their own."""
+"""Attribute bits of tokens that are not text."""
 LETTERS = ("LETTER", "SYLLABLE", "IDEOGRAPH")
-"""One of these is in the name of a character whose name begins with its script."""
+"""Words of a character's Unicode name that follow its script."""
 KNUTH, IN_LINE = 0x9E3779B97F4A7C15, 4
-"""What the pair table multiplies its keys with; slots of a line."""
+"""The multiplier of the pair table's hash; slots of a cache line."""
 
 
 class Table(NamedTuple):
@@ -85,7 +85,7 @@ def _script(c: str) -> str:
 
 
 def tables(tok: Tokenizer) -> list[Table]:
-    """The structures of the compiled vocabulary that have slots which may be free, largest first."""
+    """The structures of the compiled vocabulary that may have free slots, largest first."""
     found = [table for table in _walk(tok.arrays, "") if np.count_nonzero(table.used) > 1]  # a root alone is none
     return sorted(found, key=lambda table: -table.size)
 
@@ -118,7 +118,7 @@ def _charsmap(arrays: Any) -> Read:
 
 
 def _reached(units: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Which units of a character map a walk can come to; free ones are not told apart by what they hold."""
+    """Which units of a character map a walk can reach; the content of a free unit does not show that it is free."""
     used = np.zeros(units.size, np.bool_)
     if not units.size:
         return used
@@ -166,7 +166,7 @@ _READERS: dict[str, Callable[[Any], Read]] = {
 
 
 def depths(tok: Tokenizer, name: str) -> NDArray[np.int64]:
-    """int64[slots]: how many bytes each node of a double array is away from the root; -1 where a slot is free."""
+    """int64[slots]: the depth of each node of a double array in bytes; -1: a free slot."""
     units = tok.arrays
     for part in name.split("."):
         units = getattr(units, part)
@@ -185,7 +185,7 @@ def depths(tok: Tokenizer, name: str) -> NDArray[np.int64]:
 
 
 def pair_probes(tok: Tokenizer) -> NDArray[np.int64]:
-    """int64[pairs]: lines that a look-up of each pair of the pair table reads; empty where there is no such table."""
+    """int64[pairs]: cache lines that a look-up of each pair reads; empty without a pair table."""
     table = next((part for part in _parts(tok.arrays) if _kind(part) == "PairTable"), None)
     if table is None:
         return np.zeros(0, np.int64)

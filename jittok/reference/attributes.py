@@ -2,6 +2,14 @@
 
 An independent implementation of `jittok.vocab.attributes`, with its own texts and numbers: nothing is imported from
 there. `loaded` takes a file's content and runs llama.cpp's steps one by one, each over all tokens.
+
+>>> found = loaded([b"a", b"</s>", b"<|im_end|>"], [1, 3, 1], model="gpt2", keys={"eos_token_id": 1})
+>>> found.ids["eos_id"], found.ids["eot_id"], sorted(found.end_of_generation)
+(1, 2, [1, 2])
+>>> found.attributes == [NORMAL, CONTROL, NORMAL | CONTROL]
+True
+>>> list(map_order([b"a", b"b", b"c"]))  # of std::unordered_map
+[b'c', b'b', b'a']
 """
 
 from __future__ import annotations

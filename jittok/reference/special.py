@@ -1,10 +1,24 @@
-"""Splits a text at special tokens, one token after the other, each over the whole text; and the ids around a text."""
+"""Splits a text at special tokens; and the ids around a text.
+
+llama.cpp searches for one token after the other, each over the whole text (`partition`). In other files the longest
+token at the leftmost offset wins, and flags of a token may refuse a match or widen it (`Search`).
+
+>>> import jittok
+>>> [tuple(part) for part in partition(jittok.bundled("gpt-2").vocab, b"Hi<|endoftext|>!", parse_special=True)]
+[(None, 0, 2), (50256, 2, 15), (None, 15, 16)]
+>>> flags = {"special": True, "normalized": False, "lstrip": False, "rstrip": True, "single_word": False}
+>>> search = Search([(text, AddedToken(text, 5 + k, **flags)) for k, text in enumerate(["<a>", "<a><a>"])])
+>>> [tuple(part) for part in search.cut("x<a> <a><a>y", parse_special=True)]
+[(None, 0, 1), (5, 1, 5), (6, 5, 11), (None, 11, 12)]
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from jittok.common.pipeline.pipeline import AddedToken
+from jittok.common.unicode.libraries import characters
 from jittok.reference.vocab_tables import attributes
 from jittok.vocab import Vocab
 
@@ -15,7 +29,7 @@ Around = tuple[tuple[bool, str, int], tuple[bool, str, int]]
 
 
 class Fragment(NamedTuple):
-    """document[start:stop]: a special token, or text (`token` is None)."""
+    """text[start:stop]: a special token, or what is between two of them (`token` is None)."""
 
     token: int | None
     start: int
@@ -62,7 +76,7 @@ def cut(vocab: Vocab, text: bytes, fragment: Fragment, token: int) -> list[Fragm
 
 
 def by_flags(vocab: Vocab) -> Around:
-    """BOS and EOS as the file's flags say, if the release of llama.cpp reads them for this model."""
+    """BOS and EOS by the file's flags, if the release of llama.cpp reads them for this model."""
     bos, eos = vocab.adds_around and vocab.add_bos, vocab.adds_around and vocab.add_eos
     return (bos, "bos", vocab.bos_id), (eos, "eos", vocab.eos_id)
 
@@ -70,3 +84,51 @@ def by_flags(vocab: Vocab) -> Around:
 def never(vocab: Vocab) -> Around:
     """Nothing, whatever the file's flags say."""
     return (False, "bos", vocab.bos_id), (False, "eos", vocab.eos_id)
+
+
+class Search:
+    """The search for tokens of one kind, by their texts. Flags change the span of a match, not what matches."""
+
+    def __init__(self, tokens: Sequence[tuple[str, AddedToken]]) -> None:
+        self.tokens = {text: token for text, token in tokens if text}
+        self.first: dict[str, list[str]] = {}
+        for text in sorted(self.tokens, key=len, reverse=True):
+            self.first.setdefault(text[0], []).append(text)
+
+    def matches(self, text: str) -> Iterator[tuple[int, int, AddedToken]]:
+        """(start, stop, token) of each match."""
+        at = 0
+        while at < len(text):
+            found = next((word for word in self.first.get(text[at], ()) if text.startswith(word, at)), None)
+            if found is not None:
+                yield at, at + len(found), self.tokens[found]
+            at += len(found) if found else 1
+
+    def cut(self, text: str, parse_special: bool) -> Iterator[Fragment]:
+        """The tokens of a text and the text between them."""
+        done = 0
+        white = characters("whitespace")
+        for begin, end, token in self.matches(text) if self.tokens else ():
+            start, stop = begin, end
+            if token.special and not parse_special:
+                continue
+            if token.single_word and (_is_word(text, start - 1) or _is_word(text, stop)):
+                continue
+            if token.lstrip:
+                while start > done and text[start - 1] in white:
+                    start -= 1
+                start = max(start, done)
+            if token.rstrip:
+                while stop < len(text) and text[stop] in white:
+                    stop += 1
+            if done < start:
+                yield Fragment(None, done, start)
+            if start < stop:  # with lstrip, a match in white space that the one before consumed is empty
+                yield Fragment(token.id, start, stop)
+            done = stop
+        if done < len(text):
+            yield Fragment(None, done, len(text))
+
+
+def _is_word(text: str, at: int) -> bool:
+    return 0 <= at < len(text) and text[at] in characters("word_crate")

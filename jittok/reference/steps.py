@@ -3,6 +3,14 @@
 `jittok.vocab.as_pipeline` defines which steps a vocabulary has. Each normalizer and splitter takes every part that the
 step before has made, and yields parts or tokens. Bytes need not be UTF-8, so this is next to `reference.pipeline`,
 which runs the steps of other libraries over characters.
+
+>>> import jittok
+>>> from jittok.reference.text import mapped
+>>> vocab = jittok.bundled("gpt-2").vocab
+>>> [type(step).__name__ for step in (*vocab.pipeline.normalize, *vocab.pipeline.split)]
+['ReadUtf8', 'Cut', 'SpellBytes']
+>>> [word.text.decode() for word in words(vocab, mapped(b"Hello 1234", 0, 10))]
+['Hello', 'Ġ1234']
 """
 
 from __future__ import annotations
@@ -11,17 +19,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jittok.common.pipeline import steps
-from jittok.common.unicode.characters import NEWLINE
+from jittok.common.unicode.characters import KMER_MARK, NEWLINE
 from jittok.common.unicode.tables import ENCODED_BYTE, LAST_CODE_POINT, code_points, decode, is_whitespace, lower, utf8
 from jittok.errors import EncodingFailed
 from jittok.kernels.pretokenize.definition import cut
-from jittok.reference import hybriddna, plamo2, ugm, wpm
-from jittok.reference.mapped_text import Mapped, Token
-from jittok.reference.nfc import nfc
+from jittok.reference.models import plamo2, ugm, wpm
+from jittok.reference.normalize.nfc import nfc
+from jittok.reference.text import Mapped, Token
 from jittok.vocab import Vocab
 
 Part = Mapped | Token
 Step = Callable[[Vocab, Any, Mapped], Iterator[Part]]
+BEGIN, END = b"<dna>", b"</dna>"
+"""Around DNA sequences ("hybriddna")."""
 
 
 def words(vocab: Vocab, fragment: Mapped, after_special: bool = True) -> list[Part]:
@@ -161,7 +171,31 @@ def _bert(vocab: Vocab, _: steps.BertWords, part: Mapped) -> Iterator[Part]:
 
 
 def _kmers(vocab: Vocab, step: steps.Kmers, part: Mapped) -> Iterator[Part]:
-    yield from hybriddna.stretches(vocab, step, part)
+    """The tokens of DNA and of its marks, and the text around. Between <dna> and </dna> each six letters are a token.
+
+    Source: llama.cpp, `llm_tokenizer_hybriddna_session`.
+    """
+    text = bytes(part.text)
+    at = 0
+    while at < len(text):
+        start = text.find(BEGIN, at)
+        if start < 0:
+            yield part.part(at, len(text))
+            return
+        if start > at:
+            yield part.part(at, start)
+        inner = start + len(BEGIN)
+        yield part.token(step.begin, start, inner)
+        stop = text.find(END, inner)
+        last = stop if stop >= 0 else len(text)
+        for i in range(inner, last, step.size):
+            letters = text[i : min(i + step.size, last)]
+            kmer = letters.upper().ljust(step.size, b"A") + KMER_MARK
+            yield part.token(vocab.ids.get(kmer, step.unknown), i, i + len(letters))
+        if stop < 0:
+            return
+        at = stop + len(END)
+        yield part.token(step.end, stop, at)
 
 
 def _segments(vocab: Vocab, _: steps.PlamoSegments, part: Mapped) -> Iterator[Part]:

@@ -1,20 +1,36 @@
-"""The entry points of the reference, for every vocabulary type: text to ids and spans, ids to bytes."""
+"""The entry points of the reference, for every type of GGUF vocabulary: text to ids and spans, ids to bytes.
+
+>>> import jittok
+>>> vocab = jittok.bundled("mistral").vocab
+>>> tokenize(vocab, b"Hello, world", add_special=True)
+[1, 22557, 28725, 1526]
+>>> align(vocab, b"Hello, world")
+([22557, 28725, 1526], [(0, 5), (5, 6), (6, 12)])
+>>> detokenize(vocab, tokenize(vocab, b"Hello, world"), remove_special=True)
+b'Hello, world'
+"""
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from jittok.common.unicode.tables import REPLACEMENT, utf8
 from jittok.errors import EncodingFailed, UnsupportedVocab
-from jittok.reference.detokenize import detokenize, token_to_piece
-from jittok.reference.mapped_text import Mapped, Token, mapped
+from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words
+from jittok.reference.decode import detokenize, token_to_piece
 from jittok.reference.special import partition
 from jittok.reference.steps import words
+from jittok.reference.text import Mapped, Token, mapped
 from jittok.vocab import NO_TOKEN, Vocab
 from jittok.vocab.types import type_of
 
 __all__ = ["align", "detokenize", "newline_id", "token_to_piece", "tokenize", "tokens"]
+
+BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
+"""A code point above U+10FFFF."""
 
 
 def tokenize(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
@@ -96,5 +112,20 @@ def newline_id(vocab: Vocab) -> int:
 
 
 def reference_of(vocab: Vocab) -> Any:
-    """The module of the vocabulary's type: `tokens`, `around`, and `newline_id` where the vocabulary says it."""
+    """The module of the vocabulary's type: `tokens`, `around`, and `newline_id` where it is no token of a text."""
     return importlib.import_module(type_of(vocab).reference)
+
+
+def replaced(vocab: Vocab, source: Mapped) -> Mapped:
+    """A fragment that cannot be encoded, for errors="replace": U+FFFD for each byte of a code point above U+10FFFF,
+    and if there is none, for each byte of a space inside a word."""
+    text = bytes(source.text)
+    found = [match.span() for match in BEYOND.finditer(text)] or spaces_in_words(vocab, text)
+    out, at = Mapped(), 0
+    for start, stop in found:
+        out.put(text[at:start], source, at, start)
+        for k in range(start, stop):
+            out.put(utf8(REPLACEMENT), source, k, k + 1)
+        at = stop
+    out.put(text[at:], source, at, len(text))
+    return out

@@ -30,7 +30,7 @@ def decode_in_python(
     size = COST_PER_TEXT + AN_ID * count
     if not is_cheap(size) or _at_hand():
         return None
-    from jittok.reference.detokenize import detokenize
+    from jittok.reference.decode import detokenize
 
     charge(size)
     options = {"remove_special": bool(remove_special), "unparse_special": special, "clean": bool(clean)}
@@ -44,7 +44,7 @@ def piece_in_python(vocab: Vocab, token: int, lstrip: int, special: bool) -> byt
     """What a token of the vocabulary prints. None where it is to be looked up among the pieces of all tokens."""
     if not is_cheap(AN_ID) or _at_hand():
         return None
-    from jittok.reference.detokenize import token_to_piece
+    from jittok.reference.decode import token_to_piece
 
     charge(AN_ID)
     return token_to_piece(vocab, token, lstrip=lstrip, special=special)

@@ -14,12 +14,10 @@ from jittok.common.display.tables import Markup, table
 from jittok.common.display.terminal import harmless, visible
 from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.descriptions import in_words
-from jittok.reference.mapped_text import Mapped, mapped
 from jittok.reference.pipeline import runner
-from jittok.reference.pipeline.documents import read_text
-from jittok.reference.pipeline.normalize import Piece
 from jittok.reference.special import partition
 from jittok.reference.steps import after_each_step
+from jittok.reference.text import Mapped, Piece, mapped, read_text
 from jittok.vocab import Vocab
 
 MOST_PARTS = 12
@@ -123,15 +121,15 @@ def _of_gguf(vocab: Vocab, text: bytes, parse_special: bool) -> tuple[list[str],
 def _of_file(pipeline: Pipeline, raw: bytes, parse_special: bool) -> tuple[list[str], dict[int, list[str]]]:
     """The same for other files."""
     run, cut, after = runner(pipeline), list[str](), dict[int, list[str]]()
-    text, units = read_text(raw)
+    text = read_text(raw)
     if run.pieces:
-        return [text], {id(pipeline.normalize[0]): [run.squeezed(text, units, raw).text]}
+        return [text.text], {id(pipeline.normalize[0]): [run.squeezed(text).text]}
 
     def see(step: Any, made: Piece | list[Piece]) -> None:
         pieces = [made] if isinstance(made, Piece) else made
         parts = cut if step == "cut" else after.setdefault(id(step), [])
         parts.extend(visible(piece.text.encode()) for piece in pieces)
 
-    for _ in run.words(Piece(text, [*range(len(text))], units, raw), parse_special, see):
+    for _ in run.words(text, parse_special, see):
         pass
     return cut, after

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from jittok.common.pipeline import Pipeline, steps
-from jittok.reference.pipeline import runner
-from jittok.reference.pipeline.documents import aligned, read_text
-from jittok.reference.pipeline.models import Watch
-from jittok.reference.pipeline.normalize import Piece, Unit
-from jittok.reference.pipeline.run import Token
-from jittok.trace.recorder import SYMBOL_ROWS
-from jittok.trace.stage import STAGES, Record, Stage
+from jittok.reference.models.watch import Watch
+from jittok.reference.pipeline import aligned, runner
+from jittok.reference.text import Piece, Token, read_text, rewritten
+from jittok.trace.recorder import SYMBOL_ROWS, Record
+from jittok.trace.stage import Stage
+from jittok.trace.stages import STAGES
+from jittok.trace.stages.matches import match_record
 from jittok.trace.trace import Trace
 from jittok.vocab.describe import described
 
@@ -67,30 +67,27 @@ class _Recorder:
 
     def run(self, raw: bytes, parse_special: bool) -> None:
         """All steps except the tokens themselves."""
-        text, units = read_text(raw)
-        self._buffers(raw, text, units, parse_special)
+        whole = read_text(raw)
+        self._buffers(whole, parse_special)
         if self.run_.pieces:
-            self.text, piece = text, self.run_.squeezed(text, units, raw)
+            self.text, piece = whole.text, self.run_.squeezed(whole)
             self._normalized(self.pipeline.normalize[0], piece)
             self._word(piece)
             return
-        whole = Piece(text, [*range(len(text))], units, raw)
         self.fragment = -1
         for word in self.run_.words(whole, parse_special, self._see):
             if isinstance(word, Piece):
                 self._word(word)
 
-    def _buffers(self, raw: bytes, text: str, units: list[Unit], parse_special: bool) -> None:
+    def _buffers(self, text: Piece, parse_special: bool) -> None:
         """The text split at added tokens: by the search in the raw text, then by that in the normalized text."""
-        whole = [{"type": "raw_text", "offset": 0, "length": len(raw)}] if raw else []
-        records: list[Record] = [{"searched": 0, "special": None, "text": None, "found": 0, "buffer": whole}]
+        size = len(text.source)
+        records: list[Record] = [
+            {"searched": 0, "special": None, "text": None, "found": 0, "buffer": _between([], size)}
+        ]
         if not self.run_.pieces:
-            found = [
-                word
-                for word in self.run_.words(Piece(text, [*range(len(text))], units, raw), parse_special)
-                if isinstance(word, Token)
-            ]
-            buffer = _between(found, len(raw))
+            found = [word for word in self.run_.words(text, parse_special) if isinstance(word, Token)]
+            buffer = _between(found, size)
             for position, token in enumerate(dict.fromkeys(each.id for each in found), 1):
                 count = sum(each.id == token for each in found)
                 content = (self.pipeline.tokens[token] or b"").decode("utf-8", "backslashreplace")
@@ -113,7 +110,7 @@ class _Recorder:
             self.add("split", number=number, step=describe_step(step), words=[word.text for word in made])
 
     def _normalized(self, step: Any, piece: Piece) -> None:
-        units, changed = _joined_units(piece.byte_units()), piece.text != self.text
+        units, changed = rewritten(piece.byte_units()), piece.text != self.text
         self.text, size = piece.text, len(piece.text.encode())
         self.add("normalized", step=describe_step(step), text=piece.text, length=size, map=units, changed=changed)
 
@@ -201,13 +198,10 @@ class _Watch(Watch):
 
     def _matches(self) -> None:
         for start, attempts in self.tries.items():
-            stop, token = attempts[-1]
-            why = None if token is not None else "no token begins here, so the whole word is unknown"
-            self.recorder.add(
-                "matches", word=self.number, start=start, stop=None if token is None else stop,
-                text=None if token is None else self.raw[start:stop].decode("utf-8", "backslashreplace"),
-                token_id=token, tried=[end for end, _ in attempts], unk=token is None, why=why,
-            )  # fmt: skip
+            unknown = attempts[-1][1] is None
+            why = "no token begins here, so the whole word is unknown" if unknown else None
+            record = match_record(self.raw, start, attempts, unknown=unknown, why=why)
+            self.recorder.add("matches", word=self.number, **record)
 
     def _lattice(self, parts: list[tuple[int, int, int]]) -> None:
         on_path = {0, *(stop for _, _, stop in parts)}
@@ -236,14 +230,3 @@ def _between(found: list[Token], size: int) -> list[Record]:
         out.append({"type": "token", "token": token.id, "offset": token.start, "length": token.stop - token.start})
         at = token.stop
     return out + ([{"type": "raw_text", "offset": at, "length": size - at}] if at < size else [])
-
-
-def _joined_units(units: list[Unit]) -> list[list[int]]:
-    """[first byte, end, source start, source end] of each part that was rewritten as one unit."""
-    found: list[list[int]] = []
-    for k, (start, stop) in enumerate(units):
-        if found and found[-1][2:] == [start, stop] and found[-1][1] == k:
-            found[-1][1] = k + 1
-        else:
-            found.append([k, k + 1, start, stop])
-    return found

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from jittok.trace.recorder import Record
+from jittok.trace.stages.base import Stages
 from jittok.vocab import Vocab
 from jittok.vocab.types import type_of
-
-Record = dict[str, Any]
-Stages = Mapping[str, Sequence[Record]]
 
 SCRIPT = '''\
 # The steps of a trace of jittok, in llama.cpp itself. Build llama.cpp with -DCMAKE_BUILD_TYPE=Debug, then
@@ -40,10 +39,10 @@ class Seen(gdb.Breakpoint):
     """Prints values each time a line is reached, beside the expected ones, and goes on."""
 
     def __init__(self, stage, function, words, values, expected):
-        place = gdb.decode_line(function)[1][0]
-        path = place.symtab.fullname()
+        start = gdb.decode_line(function)[1][0]
+        path = start.symtab.fullname()
         lines = open(path, encoding="utf-8").read().split("\\n")
-        line = next(k for k in range(place.line - 1, len(lines)) if words in lines[k]) + 1
+        line = next(k for k in range(start.line - 1, len(lines)) if words in lines[k]) + 1
         super().__init__("%s:%d" % (path, line))
         self.silent = True
         self.stage, self.values, self.expected, self.count = stage, values, expected, 0

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.kernels.pretokenize.definition import pre_type
-from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words
-from jittok.reference.detokenize import full_piece
-from jittok.reference.mapped_text import Mapped, Token, mapped
+from jittok.reference.decode import full_piece
 from jittok.reference.special import Fragment
-from jittok.reference.tokenize import around
+from jittok.reference.text import Mapped, Token, mapped
+from jittok.reference.tokenize import around, replaced
 from jittok.reference.tokenize import session as plain_session
-from jittok.trace.fragments import record_partition
-from jittok.trace.recorder import Recorder
-from jittok.trace.stage import STAGES, Record, Stage
+from jittok.trace.recorder import Record, Recorder
+from jittok.trace.stage import Stage
+from jittok.trace.stages import STAGES
+from jittok.trace.stages.fragments import record_partition
 from jittok.trace.trace import Trace
 from jittok.vocab import NO_TOKEN, Vocab
 from jittok.vocab.describe import describe
 from jittok.vocab.types import type_of
 
-BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
-"""The replacement of a code point above U+10FFFF by llama.cpp's decoder."""
-REPLACEMENT = "\ufffd".encode()
 NEAR = 100
 """Bytes on each side of a difference that a report shows for a long text."""
 
@@ -75,16 +71,16 @@ def _after_special(fragments: list[Fragment]) -> list[bool]:
 
 
 def _session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
-    """The tokens of one fragment; with `replace`, repeated without invalid code points if it fails."""
+    """The tokens of one fragment; with `replace`, repeated with replacements if it cannot be encoded."""
     mark = recorder.mark()
     try:
         return _session_once(recorder, fragment, after_special)
     except EncodingFailed:
-        mended = _without_inner_spaces(recorder.vocab, _with_replacements(fragment))
-        if not recorder.replace or mended.text == fragment.text:
+        found = replaced(recorder.vocab, fragment)
+        if not recorder.replace or found.text == fragment.text:
             raise
-        recorder.back_to(mark)
-        return _session_once(recorder, mended, after_special)
+    recorder.back_to(mark)
+    return _session(recorder, found, after_special)
 
 
 def _session_once(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[Token]:
@@ -92,28 +88,6 @@ def _session_once(recorder: Recorder, fragment: Mapped, after_special: bool) -> 
     if not stages:
         return list(plain_session(recorder.vocab, fragment, after_special))
     return list(importlib.import_module(stages).session(recorder, fragment, after_special))
-
-
-def _with_replacements(fragment: Mapped) -> Mapped:
-    """The fragment with four U+FFFD for each code point above U+10FFFF."""
-    mended, done, raw = Mapped(), 0, bytes(fragment.text)
-    for match in BEYOND.finditer(raw):
-        mended.put(raw[done : match.start()], fragment, done, match.start())
-        for k in range(match.start(), match.end()):
-            mended.put(REPLACEMENT, fragment, k, k + 1)
-        done = match.end()
-    mended.put(raw[done:], fragment, done, len(raw))
-    return mended
-
-
-def _without_inner_spaces(vocab: Vocab, fragment: Mapped) -> Mapped:
-    """The fragment with U+FFFD for each byte of a space inside a word."""
-    while spaces := spaces_in_words(vocab, bytes(fragment.text)):
-        inside, mended = {k for start, stop in spaces for k in range(start, stop)}, Mapped()
-        for k in range(len(fragment.text)):
-            mended.put(REPLACEMENT if k in inside else bytes(fragment.text[k : k + 1]), fragment, k, k + 1)
-        fragment = mended
-    return fragment
 
 
 def _token_record(vocab: Vocab, number: int, token: Token) -> Record:

@@ -9,27 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.common.display import stages as html
-from jittok.common.display import terminal_trace as terminal
+from jittok.trace.recorder import Record
+from jittok.trace.stages import stage_html, stage_text
 
-Record = dict[str, Any]
-"""Names and plain values: str, int, float, bool, None, and lists and records of these."""
-
-STAGES = (
-    "fragments",
-    "normalized",
-    "charsmap",
-    "split",
-    "words",
-    "symbols",
-    "merges",
-    "resegment",
-    "matches",
-    "lattice",
-    "path",
-    "tokens",
-)
-"""All stages, in the order in which they happen."""
 MISSING = -1
 """The value for None in a column of integers of `Stage.array`."""
 
@@ -69,10 +51,10 @@ class Stage(list[Record]):
         return rows
 
     def __repr__(self) -> str:
-        return terminal.stage(self.name, self, self.context)
+        return stage_text(self.name, self, self.context)
 
     def _repr_html_(self) -> str:
-        return html.stage(self.name, self, self.context)
+        return stage_html(self.name, self, self.context)
 
 
 def _column(values: list[Any]) -> NDArray[Any] | None:

@@ -10,14 +10,14 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.common.display import stages as html
-from jittok.common.display import terminal_trace as terminal
+from jittok.common.display.terminal import print_lines
 from jittok.common.pipeline import Pipeline
 from jittok.errors import UnsupportedVocab
-from jittok.trace.fragments import insertions
 from jittok.trace.gdb import gdb_script
-from jittok.trace.sentences import sentence
-from jittok.trace.stage import STAGES, Record, Stage
+from jittok.trace.recorder import Record
+from jittok.trace.stage import Stage
+from jittok.trace.stages import STAGES, sentence, stage_lines, trace_html, trace_lines
+from jittok.trace.stages.fragments import insertions
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
 
@@ -169,9 +169,9 @@ class Trace:
         stream = stream or sys.stdout
         context = self.tokens.context
         if not stages:
-            terminal.print_lines(terminal.lines(self.facts(), self._stages, context, rows), stream)
+            print_lines(trace_lines(self.facts(), self._stages, context, rows), stream)
         for name in stages:
-            terminal.print_lines(terminal.stage_lines(name, self[name], context, rows), stream)
+            print_lines(stage_lines(name, self[name], context, rows), stream)
 
     def _repr_html_(self) -> str:
-        return html.trace(self.facts(), self._stages, self.tokens.context)
+        return trace_html(self.facts(), self._stages, self.tokens.context)

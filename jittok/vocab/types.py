@@ -6,7 +6,7 @@ print, the ids around a text, the newline and the rules for spans. Other package
 of types.
 
 To add a type, write a class here and `register` it, add `jittok/kernels/models/<type>` with its arrays and kernels (see
-`jittok.kernels.models.Model`), and `jittok/reference/<type>.py`.
+`jittok.kernels.models.Model`), and `jittok/reference/models/<type>.py`.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Spm(FlaggedType):
 
     name = "spm"
     gguf_models = {"llama": DefaultIds(bos=1, eos=2, unk=0)}
-    module, reference, stages = "jittok.kernels.models.spm", "jittok.reference.spm", "jittok.trace.sessions.spm"
+    module, reference, stages = "jittok.kernels.models.spm", "jittok.reference.models.spm", "jittok.trace.sessions.spm"
     flags = {"add_space_prefix": True, "add_bos": True}
     compares_scores = makes_pieces = True
     alignment = AlignmentRules("scored", "rewritten", "SPM", prefix=True, well_formed=True)
@@ -221,7 +221,7 @@ class Bpe(FlaggedType):
         "whitespace": DefaultIds(bos=11, eos=11),
         "gemma4": DefaultIds(),
     }
-    module, reference, stages = "jittok.kernels.models.bpe", "jittok.reference.bpe", "jittok.trace.sessions.bpe"
+    module, reference, stages = "jittok.kernels.models.bpe", "jittok.reference.models.bpe", "jittok.trace.sessions.bpe"
     flags = {"escape_whitespaces": False, "clean_spaces": True}
     has_merges = reads_characters = makes_pieces = True
     alignment = AlignmentRules("symbols", "rewritten", "BPE", well_formed=True)
@@ -296,7 +296,7 @@ class Wpm(VocabType):
 
     name = "wpm"
     gguf_models = {"bert": DefaultIds(bos=101, unk=100, sep=102, pad=0, mask=103)}
-    module, reference, stages = "jittok.kernels.models.wpm", "jittok.reference.wpm", "jittok.trace.sessions.wpm"
+    module, reference, stages = "jittok.kernels.models.wpm", "jittok.reference.models.wpm", "jittok.trace.sessions.wpm"
     flags = {"clean_spaces": True, "add_bos": True, "add_sep": True}
     reads_characters = makes_pieces = True
     may_be_empty = byte_tokens = False
@@ -332,7 +332,7 @@ class Ugm(FlaggedType):
 
     name = "ugm"
     gguf_models = {"t5": DefaultIds(eos=1, unk=2, pad=0)}
-    module, reference, stages = "jittok.kernels.models.ugm", "jittok.reference.ugm", "jittok.trace.sessions.ugm"
+    module, reference, stages = "jittok.kernels.models.ugm", "jittok.reference.models.ugm", "jittok.trace.sessions.ugm"
     flags = {"add_eos": True}
     has_charsmap = reads_characters = makes_pieces = True
     may_be_empty = False
@@ -381,7 +381,8 @@ class Rwkv(VocabType):
 
     name = "rwkv"
     gguf_models = {"rwkv": DefaultIds()}
-    module, reference, stages = "jittok.kernels.models.rwkv", "jittok.reference.rwkv", "jittok.trace.sessions.rwkv"
+    module, reference = "jittok.kernels.models.rwkv", "jittok.reference.models.rwkv"
+    stages = "jittok.trace.sessions.rwkv"
     alignment = AlignmentRules("unescaped", "literal", unknown=1)
 
     def model(self, vocab: Vocab) -> models.Model:
@@ -406,7 +407,7 @@ class Plamo2(FlaggedType):
     gguf_models = {"plamo2": DefaultIds(bos=1, eos=2, unk=0, pad=3)}
     module, reference, stages = (
         "jittok.kernels.models.plamo2",
-        "jittok.reference.plamo2",
+        "jittok.reference.models.plamo2",
         "jittok.trace.sessions.plamo2",
     )
     reads_characters = checks_tables = True
@@ -442,7 +443,7 @@ class FakeType(VocabType):
 
     name = "test"
     gguf_models = {"test": DefaultIds()}
-    module, reference = "jittok.kernels.models.fake_model", "jittok.reference.fake_model"
+    module, reference = "jittok.kernels.models.fake_model", "jittok.reference.models.fake_model"
     may_be_empty = False
     checks_tables = True
     alignment = AlignmentRules("texts only", "literal")

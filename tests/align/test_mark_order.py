@@ -11,7 +11,7 @@ import jittok
 from jittok.align import files, windows
 from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.kernels.jit import CHECKED, JIT
-from jittok.reference.pipeline.documents import aligned
+from jittok.reference.pipeline import aligned
 
 MARKS = "\u0301\u0323\u0327\u0344\u0f73\u093c\u302a\U0001d165\uff9e\u0338"
 CLEFS = {"type": "BPE", "vocab": {chr(c): byte for byte, c in enumerate(CHARACTER_OF_BYTE)}, "merges": []}

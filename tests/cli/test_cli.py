@@ -19,7 +19,7 @@ import pytest
 import jittok
 from jittok import cli
 from jittok.cli import main
-from jittok.cli.texts import ProgressOf
+from jittok.cli.common.texts import ProgressOf
 from jittok.common.rows import TokenArray
 from jittok.tokenizer import Tokenizer
 

@@ -14,7 +14,7 @@ from jittok.cli import main
 from jittok.compare import Comparison, tally
 from jittok.compare.cells import FIRST_A, FIRST_B, LAST_A, LAST_B, START, STOP, Side, partings
 from jittok.compare.machines import _WitnessSearch
-from jittok.compare.scripts import script_of
+from jittok.compare.tally import script_of
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import frozen
 

@@ -12,7 +12,7 @@ import pytest
 import jittok
 from jittok.corpus import compile_corpus
 from jittok.decode.stream import certain
-from jittok.reference.detokenize import clean_spaces
+from jittok.reference.decode import clean_spaces
 
 CLEANED = "a café , it 's what ? ! . and ' more ' it 're   . x"
 BYTE_LEVEL = ("gpt-2",)

@@ -116,4 +116,4 @@ def test_the_command_prints_the_same(capsys):
     assert main(["info", "gpt-2", "--steps", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == tok.explain().to_dicts()
     assert main(["info", "gpt-2", "--text", "a"]) == 2
-    assert capsys.readouterr().err == "jittok info: --text: found no --steps, which it is for\n"
+    assert capsys.readouterr().err == "jittok info: found --text without --steps, expected both or neither\n"

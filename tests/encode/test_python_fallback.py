@@ -16,7 +16,7 @@ from jittok.encode import limits, python_fallback
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import WouldCompile, frozen, kernel, without_compiling
-from jittok.reference import detokenize as plain_text
+from jittok.reference import decode as plain_text
 from jittok.reference import tokenize as plain
 from jittok.tokenizer import python_fallback as decoding
 from jittok.vocab.bundled import bundled_path

@@ -15,8 +15,7 @@ from jittok.align import files as align_files
 from jittok.align import windows
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
-from jittok.reference.pipeline import Runner
-from jittok.reference.pipeline.documents import aligned
+from jittok.reference.pipeline import Runner, aligned
 
 OFFSETS = [json.loads(line) for line in lzma.decompress((HERE / "offsets.jsonl.xz").read_bytes()).splitlines()]
 SETS = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))

@@ -18,8 +18,8 @@ from jittok.kernels.pretokenize import matcher
 from jittok.kernels.pretokenize.families import crosses
 from jittok.kernels.pretokenize.matcher import Matcher
 from jittok.kernels.pretokenize.records import pre_types
-from jittok.reference.pipeline.normalize import Piece
-from jittok.reference.pipeline.split import splitter
+from jittok.reference.split import splitter
+from jittok.reference.text import Piece
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "patterns.json").read_text("utf-8"))
 """[pattern, behavior, invert, text, words] of tokenizers 0.23."""

@@ -15,8 +15,8 @@ from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
 from jittok.kernels.models.spm.unused_pieces import halves, parts_of
 from jittok.kernels.safe_cuts.cuts import CLASSES, LETTER, OTHER
+from jittok.reference.models import sentencepiece as plain_pieces
 from jittok.reference.pipeline import Runner
-from jittok.reference.pipeline import sentencepiece as plain_pieces
 
 UNIGRAM, BPE, WORD, CHAR = range(1, 5)
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = range(1, 7)
@@ -384,5 +384,5 @@ def test_stretches_of_a_text_have_the_ids_of_the_whole(kind, fallback, monkeypat
             whole = plain.encode(text)
             monkeypatch.setattr(plain_pieces, "CHUNK_CHARACTERS", 1)
             assert plain.encode(text) == whole, text
-            cut += len(list(plain.sentencepiece._stretches(plain.sentencepiece.normalize(text)))) > 1
+            cut += len(list(plain.sentencepiece._chunks(plain.sentencepiece.normalize(text)))) > 1
     assert cut > 20

@@ -18,9 +18,8 @@ from jittok.common.pipeline.growth import MOST_UNMEASURED
 from jittok.encode import steps as prepare
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
-from jittok.reference.pipeline import Runner
-from jittok.reference.pipeline import normalize as reference_normalize
-from jittok.reference.pipeline.documents import aligned
+from jittok.reference import normalize as reference_normalize
+from jittok.reference.pipeline import Runner, aligned
 
 FILES, TEXTS = (60, 40) if JIT else (6, 12)
 
@@ -320,14 +319,13 @@ def test_no_text_with_line_breaks_leaves_the_kernels(monkeypatch):
 
 
 def test_a_character_map_is_read_once_for_all_texts_that_the_reference_normalizes(monkeypatch):
-    made, own = [], reference_normalize.CharacterMap
+    made, own = [], reference_normalize.character_map
 
-    class Counted(own):
-        def __init__(self, data):
-            made.append(len(data))
-            super().__init__(data)
+    def counted(data, lenient):
+        made.append(len(data))
+        return own(data, lenient)
 
-    monkeypatch.setattr(reference_normalize, "CharacterMap", Counted)
+    monkeypatch.setattr(reference_normalize, "character_map", counted)
     rows = [["<unk>", 0.0], ["a", -1.0], ["\u2581", -2.0]]
     content = {
         "normalizer": {"type": "Sequence", "normalizers": [precompiled(**{"a": "a", "\u0600": "a"}), RUNS]},

@@ -17,8 +17,8 @@ from jittok.kernels.jit import JIT
 from jittok.kernels.pretokenize.automaton import compile_pattern
 from jittok.kernels.pretokenize.compile import automaton_of_scripts, halves
 from jittok.reference.pipeline import Runner
-from jittok.reference.pipeline.normalize import Piece
-from jittok.reference.pipeline.split import splitter
+from jittok.reference.split import splitter
+from jittok.reference.text import Piece
 
 SCRIPTS = {"type": "UnicodeScripts"}
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}

@@ -8,7 +8,7 @@ from recorded_files import HERE
 import jittok
 from jittok.common.pipeline import steps
 from jittok.decode.file_stream import TextPart, finished, stream_step, through
-from jittok.reference.pipeline.decode import decoder
+from jittok.reference.decode import decoder
 
 SETS = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))
 TEXTS = ["a", " a", "a ", "  ", "", "▁", "▁a▁", "##b", "</w>", "a</w>b", "<0xE4>", "<0xB8>", "<0xAD>", "<0x20>", "Ġx",

@@ -7,7 +7,7 @@ import pytest
 from recorded_files import HERE
 
 import jittok
-from jittok.trace.stage import STAGES
+from jittok.trace.stages import STAGES
 
 SETS = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))
 

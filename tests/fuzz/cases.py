@@ -9,7 +9,7 @@ from span_rules import broken_rule
 
 from jittok.encode.encoder import Encoder
 from jittok.errors import EncodingFailed
-from jittok.reference.detokenize import detokenize
+from jittok.reference.decode import detokenize
 from jittok.reference.tokenize import align
 from jittok.tokenizer import Tokenizer
 from jittok.vocab import Vocab

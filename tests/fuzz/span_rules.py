@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from jittok.common.unicode.characters import SPACE_MARK
 from jittok.common.unicode.tables import ENCODED_BYTE, decode, is_whitespace, nfd
 from jittok.kernels.pretokenize.definition import pre_type
-from jittok.reference import ugm
-from jittok.reference.detokenize import decode_bytes
-from jittok.reference.mapped_text import Mapped, mapped
-from jittok.reference.nfc import nfc
+from jittok.reference.decode import decode_bytes
+from jittok.reference.models import ugm
+from jittok.reference.models.wpm import is_dropped
+from jittok.reference.normalize.nfc import nfc
 from jittok.reference.special import partition
+from jittok.reference.text import Mapped, mapped
 from jittok.reference.vocab_tables import per_vocab
-from jittok.reference.wpm import is_dropped
 from jittok.vocab import Vocab
 
 MARK = SPACE_MARK.encode()

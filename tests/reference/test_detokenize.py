@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pytest
 
 from jittok.errors import InvalidToken
-from jittok.reference.detokenize import clean_spaces, decode_bytes, detokenize, full_piece, strtol16, token_to_piece
-from jittok.reference.rwkv import unescape
+from jittok.reference.decode import clean_spaces, decode_bytes, detokenize, full_piece, strtol16, token_to_piece
+from jittok.reference.models.rwkv import unescape
 from jittok.vocab import Vocab
 
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from jittok.errors import EncodingFailed, MalformedVocab, UnsupportedVocab
-from jittok.reference.plamo2 import INVALID, fixed_score
+from jittok.reference.models.plamo2 import INVALID, fixed_score
 from jittok.reference.tokenize import align, newline_id, tokenize
 from jittok.vocab import Vocab
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from jittok.reference import bpe, merging, spm, steps, ugm, wpm, xcda
-from jittok.reference.mapped_text import Mapped, mapped
+from jittok.reference import merging, steps
+from jittok.reference.models import bpe, spm, ugm, wpm
+from jittok.reference.normalize import xcda
 from jittok.reference.special import Fragment, partition
+from jittok.reference.text import Mapped, mapped
 from jittok.reference.tokenize import align, detokenize, tokenize
 from jittok.vocab import Vocab
 
@@ -27,7 +29,7 @@ def whole(text: str) -> Mapped:
 
 
 class Log:
-    """What `merge_pairs` tells, in the form of the recorded sessions."""
+    """What `merge` tells, in the form of the recorded sessions."""
 
     def __init__(self, entry: Callable[[merging.Pair], list[Any]], pop: Callable[[merging.Pair], list[Any]]) -> None:
         self.entry, self.pop = entry, pop
@@ -86,15 +88,15 @@ def test_t5_walks_through_the_character_map(walkthroughs: Facts, named_vocab: Na
     chars = xcda.charsmap(named_vocab("t5"))
     for walk in walkthroughs["t5"]["walks"]:
         text = bytes.fromhex(walk["bytes"])
-        steps = list(xcda.walk(chars, text, 0))
+        steps = list(chars.walk(text, 0))
         for step, row in zip(steps, walk["rows"][1:], strict=True):
             wanted = {key: value for key, value in row.items() if key != "stop"}
             assert {key: getattr(step, key) for key in wanted} == wanted
             assert ("stop" in row) == (step.label != step.byte)
-        size, value = xcda.longest_key(chars, text, 0)
+        size, value = chars.longest_key(text, 0)
         assert (size, value) == (walk["matched"], walk["value"])
         if size:
-            assert xcda.replacement(chars, value, 0).decode() == walk["replacement"]
+            assert chars.replacement(value, 0).decode() == walk["replacement"]
 
 
 def test_t5_normalizes_step_by_step(walkthroughs: Facts, named_vocab: Named) -> None:
@@ -163,14 +165,18 @@ def test_llama_2_looks_for_special_tokens_longest_first(walkthroughs: Facts, nam
 def test_llama_2_queue_of_what_is_lora(walkthroughs: Facts, named_vocab: Named) -> None:
     facts, vocab = walkthroughs["llama2"]["spm"], named_vocab("llama-spm")
     log = Log(
-        lambda pair: [pair.left, pair.right, pair.text.decode(), vocab.ids[pair.text], -pair.priority],
+        lambda pair: [pair.left, pair.right, pair.made.decode(), vocab.ids[pair.made], -pair.priority],
         lambda pair: [pair.left, pair.right, -pair.priority],
     )
     text = bytes(steps.words(vocab, whole("What is LoRA?"))[0].text)
-    assert [piece.decode() for piece in merging.Symbols(text).pieces()] == facts["symbols"]
+    assert [piece.decode() for piece in merging.Symbols(merging.characters(text)).pieces()] == facts["symbols"]
     symbols = spm.merge(vocab, text, log)
     assert (log.offers, log.events) == (facts["initial_offers"], facts["events"])
-    assert (symbols.n, symbols.prev, symbols.next) == (facts["length"], facts["prev"], facts["next"])
+    assert (symbols.n, symbols.prev, symbols.next) == (
+        facts["length"],
+        facts["prev"],
+        facts["next"],
+    )
     assert [piece.decode() for piece in symbols.pieces()] == [piece for _, piece in facts["final"]]
 
 
@@ -182,8 +188,8 @@ def test_llama_3_words_and_queues_of_what_is_lora(walkthroughs: Facts, named_voc
         assert vocab.ids.get(word, -1) == wanted["token"]
         assert bpe.is_whole(vocab, word) == (wanted["token"] >= 0)
         log = Log(
-            lambda pair: [pair.left, pair.right, pair.text.decode(), pair.priority],
-            lambda pair: [pair.left, pair.right, pair.text.decode(), pair.priority],
+            lambda pair: [pair.left, pair.right, pair.made.decode(), pair.priority],
+            lambda pair: [pair.left, pair.right, pair.made.decode(), pair.priority],
         )
         symbols = bpe.merge(vocab, word, log)
         merging_facts = wanted["by_merging"]

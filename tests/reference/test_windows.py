@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jittok.files import read_pipeline
-from jittok.reference.pipeline import merging, models
-from jittok.reference.pipeline.models import word_model
+from jittok.reference import merging
+from jittok.reference.models import word_model as models
 
 SYMBOLS = st.lists(st.integers(0, 2), min_size=1, max_size=60)
 RULES = st.dictionaries(st.tuples(st.integers(0, 6), st.integers(0, 6)), st.integers(3, 6), max_size=12)
@@ -20,9 +20,9 @@ RULES = st.dictionaries(st.tuples(st.integers(0, 6), st.integers(0, 6)), st.inte
 def test_a_word_merged_in_windows_is_the_whole_one(symbols, rules, window, repeated):
     ranks = {pair: (rank, made) for rank, (pair, made) in enumerate(rules.items())}
     symbols = symbols * 9 if repeated else symbols
-    whole = merging.merge(symbols, lambda left, right: ranks.get((left, right)))
+    whole = merging.merged(symbols, lambda left, right: ranks.get((left, right)))
     by_parts = merging.by_windows(
-        lambda i, j: merging.merge(symbols[i:j], lambda left, right: ranks.get((left, right))), len(symbols), window
+        lambda i, j: merging.merged(symbols[i:j], lambda left, right: ranks.get((left, right))), len(symbols), window
     )
     try:
         found = list(by_parts)
@@ -33,13 +33,13 @@ def test_a_word_merged_in_windows_is_the_whole_one(symbols, rules, window, repea
 
 def test_a_long_run_is_not_merged_at_once(monkeypatch):
     monkeypatch.setattr(merging, "WINDOW_SYMBOLS", 64)
-    asked, plain = [], merging.merge
+    asked, plain = [], merging.merged
 
     def counted(symbols: Any, *rest: Any) -> Any:
         asked.append(len(symbols))
         return plain(symbols, *rest)
 
-    monkeypatch.setattr(merging, "merge", counted)
+    monkeypatch.setattr(merging, "merged", counted)
     pairs = {(0, 0): (0, 1), (1, 1): (1, 2)}
     out = array("i")
     merging.merged_ids(array("i", [0] * 4003), lambda left, right: pairs.get((left, right)), out)
@@ -68,7 +68,7 @@ MODELS = {
 @given(LETTERS, st.sampled_from(sorted(MODELS)))
 def test_the_ids_of_a_long_word_are_those_that_have_spans(word, name):
     content = json.dumps({"model": MODELS[name], "pre_tokenizer": {"type": "WhitespaceSplit"}}).encode()
-    model, out = word_model(read_pipeline(content)), array("i")
+    model, out = models.word_model(read_pipeline(content)), array("i")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "WINDOW_SYMBOLS", 3)
         patch.setattr(models, "LONG_WORD", 2)

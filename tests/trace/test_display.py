@@ -200,10 +200,13 @@ def test_a_terminal_gets_the_same_with_or_without_colours():
     for stage in trace.stages:
         assert f"{stage}  {len(trace[stage])}" in shown
     assert "(3, 4) at  score -11" in shown
-    from jittok.common.display.terminal_trace import lines, print_lines
+    from jittok.common.display.terminal import print_lines
+    from jittok.trace.stages import trace_lines
 
     coloured = io.StringIO()
-    print_lines(lines(trace.facts(), {n: trace[n] for n in trace.stages}, trace.tokens.context), coloured, colour=True)
+    print_lines(
+        trace_lines(trace.facts(), {n: trace[n] for n in trace.stages}, trace.tokens.context), coloured, colour=True
+    )
     assert "\x1b[" in coloured.getvalue()
     bare = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured.getvalue()).splitlines()]
     assert bare == [line.rstrip() for line in shown.splitlines()]

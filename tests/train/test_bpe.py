@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import jittok
 from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.kernels.jit import CHECKED, JIT
-from jittok.reference import train_bpe
+from jittok.reference.train import bpe as train_bpe
 from jittok.train.bpe import Learned, Options, byte_weights, train_counts
 from jittok.train.counting.count import count
 from jittok.train.counting.counts import Counts, to_bytes, to_text

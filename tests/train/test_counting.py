@@ -22,7 +22,7 @@ from jittok.errors import CorpusError, UnsupportedVocab
 from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import Documents, documents
 from jittok.kernels.jit import JIT, kernel
-from jittok.reference import train_bpe
+from jittok.reference.train import bpe as train_bpe
 from jittok.train import count_files
 from jittok.train.counting import count as counting
 from jittok.train.counting import files

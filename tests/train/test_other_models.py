@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import jittok
 from jittok.errors import CorpusError
 from jittok.kernels.jit import JIT
-from jittok.reference import train_spm as reference
+from jittok.reference.train import spm as reference
 from jittok.train.counting.characters import characters_of_texts
 from jittok.train.spm import CONTROL, SpmOptions, train_spm
 from jittok.train.unigram import train_unigram

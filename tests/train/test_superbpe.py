@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import jittok
 from jittok.errors import CorpusError
 from jittok.kernels.jit import JIT
-from jittok.reference import train_bpe as reference
+from jittok.reference.train import bpe as reference
 from jittok.train.counting.count import How, count
 from jittok.train.superbpe import second_stage, stretches, train_superbpe
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import jittok
 from jittok.errors import CorpusError
 from jittok.kernels.jit import F32, JIT, OutF32, OutF64, kernel
-from jittok.reference import train_unigram as reference
+from jittok.reference.train import unigram as reference
 from jittok.train import unigram
 from jittok.train.counting.count import count
 from jittok.train.counting.counter import flat_words

@@ -125,7 +125,7 @@ NAMED = {
     "encode/file_plan.py", "encode/prepared_texts.py", "encode/reference_encoder.py",  # kernels of such models
     "files/rwkv.py",  # a format of that name
     "convert/targets.py",  # `tokenizer.ggml.model` of a file that is written
-    "cli/train.py", "cli/train_options.py", "cli/train_words.py",  # what may be trained
+    "cli/train/__init__.py", "cli/train/options.py", "cli/train/words.py",  # what may be trained
 }  # fmt: skip
 """Files that may name a type, and why."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
+from jittok.common.display.colours import background
 from jittok.common.display.tokens import rest
 
 ROWS = 40
@@ -66,3 +67,8 @@ def grid(rows: Iterable[Sequence[TableCell]]) -> str:
             cells.append(f'<td{span}{title} style="padding:1px 4px;text-align:center;{cell.style}">{cell.inside}</td>')
         lines.append("<tr>" + "".join(cells) + "</tr>")
     return f'<table style="{TABLE}"><tbody>{"".join(lines)}</tbody></table>'
+
+
+def box(hue: int, opacity: float = 0.25) -> str:
+    """The style of a cell with a border and a background."""
+    return f"border:{LINE};{background(hue, opacity)}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Iterator, Sequence
+from typing import IO, NamedTuple
+
+from jittok.common.display.characters import readable
 
 COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Control characters, and characters that change the direction of the text after them. Line feeds and tabs are not
@@ -62,3 +64,58 @@ def print_table(title: str, rows: Sequence[tuple[str, object]], stream: IO[str])
             Console(file=stream).print(grid)
             return
     stream.write(harmless(table(title, rows)) + "\n")
+
+
+WIDEST = 60
+"""Limit of characters of a cell."""
+GOOD, BAD, FAINT, TITLE = "bold green", "dim", "dim", "bold"
+
+
+class StyledText(NamedTuple):
+    """A run of a line; `style` is one of rich's."""
+
+    text: str
+    style: str = ""
+
+
+Line = list[StyledText]
+
+
+def uncoloured(shown: Iterator[Line]) -> str:
+    """Lines without their styles."""
+    return "\n".join(harmless("".join(run.text for run in line)).rstrip() for line in shown)
+
+
+def print_lines(shown: Iterator[Line], stream: IO[str], colour: bool | None = None) -> None:
+    """Write lines to a stream, in color if it is a terminal (or `colour` is True) and rich is installed."""
+    if stream.isatty() if colour is None else colour:
+        try:
+            from rich.console import Console
+            from rich.text import Text
+        except ImportError:
+            pass
+        else:
+            console = Console(file=stream, force_terminal=True, soft_wrap=True, highlight=False)
+            for line in shown:
+                console.print(Text.assemble(*((harmless(run.text), run.style) for run in line)))
+            return
+    for line in shown:
+        stream.write(harmless("".join(run.text for run in line)).rstrip() + "\n")
+
+
+def columns(rows: list[list[StyledText]]) -> Iterator[Line]:
+    """Rows of cells as lines, each column as wide as its widest cell."""
+    widths = [max(len(row[k].text) for row in rows if k < len(row)) for k in range(max(map(len, rows)))]
+    for row in rows:
+        line: Line = [StyledText("  ")]
+        for cell, width in zip(row, widths, strict=False):
+            line += [cell, StyledText(" " * (width - len(cell.text) + 2))]
+        yield line
+
+
+def clipped(text: str | None) -> str:
+    """A text for a cell: control characters and white space visible, at most WIDEST characters."""
+    if text is None:
+        return ""
+    shown = readable(text.encode("utf-8", "surrogateescape"))
+    return shown if len(shown) <= WIDEST else shown[: WIDEST - 1] + "…"

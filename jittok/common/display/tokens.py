@@ -93,3 +93,22 @@ def fold(title: str, inside: str, *, shown: bool = False) -> str:
 def rest(count: int, what: str) -> str:
     """A note that some are not shown."""
     return f'<div style="{DIM}">… and {count} {what} more</div>' if count > 0 else ""
+
+
+def text_chip(text: str | bytes, hue: int = 0, title: str = "") -> str:
+    """A colored run of text."""
+    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    style = f"{CHIP};{background(hue)}"
+    return f'<code style="{style}" title="{escape(title)}">{marked(raw) or "∅"}</code>'
+
+
+def text_chips(texts: Sequence[str], titles: Sequence[str] = ()) -> str:
+    """Colored runs side by side."""
+    said = titles or [""] * len(texts)
+    chips = [text_chip(text, k % 7, title) for k, (text, title) in enumerate(zip(texts, said, strict=True))]
+    return " ".join(chips).replace(CHIP, f"{CHIP};{CLOSE}")
+
+
+def marked_text(text: str) -> str:
+    """A text as HTML, as `marked`."""
+    return marked(text.encode("utf-8", "surrogateescape"))

@@ -219,7 +219,9 @@ _WORDS: dict[str, Callable[[Any], str]] = {
         "WordPiece: the longest token at each offset; a word without a match is unknown" + _unknown(model)
     ),
     "LongestEscaped": lambda model: "the longest token at each byte" + _unknown(model),
-    "Suffixes": lambda _: "the cheapest way to cut the text into tokens; characters without a token become byte tokens",
+    "Suffixes": lambda _: (
+        "the segmentation of the text into tokens with the lowest cost; characters without a token become byte tokens"
+    ),
     "Hashed": lambda model: f"each {model.bytes} bytes are hashed to an id",
     "NoModel": lambda _: "none: no text can be encoded",
     "Merges": _merges,

@@ -136,7 +136,8 @@ class LongestEscaped(Record):
 
 
 class Suffixes(Record):
-    """PLaMo: the cheapest way to cut a text, from its end, over a table of suffixes; bytes of what has no token."""
+    """PLaMo: the segmentation with the lowest cost, found from the end of the text with a table of suffixes; characters
+    without a token become the tokens of their bytes."""
 
     scores: NDArray[np.float32]
     attributes: NDArray[np.int32]  # as the file gives them

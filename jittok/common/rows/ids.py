@@ -1,4 +1,5 @@
-"""The ids of one text: a NumPy array that refuses what is right for a list but silently wrong for an array."""
+"""The ids of one text: a NumPy array that rejects operations which work on lists but give silently wrong results on
+arrays."""
 
 from __future__ import annotations
 

@@ -35,11 +35,10 @@ Errors = Literal["strict", "replace"]
 class Documents(NamedTuple):
     """Texts in one byte buffer: document k is data[starts[k]:stops[k]]. All arrays are read-only.
 
-    With `kept` the texts lie where Python keeps them, and places are distances from the lowest address, which is
-    `data`. They go past the end of `data`, so only kernels may follow them. With `theirs` somebody else may write to
-    `data` at any time. Kernels may read a text twice, so they are given a copy (`own`). With `widths`, which only who
-    asks for it gets, text k has characters of widths[k] bytes, or is UTF-8 where that is 0 (see `memory.wide_texts`);
-    a copy is UTF-8.
+    With `kept` the texts are read in place, in Python's objects: offsets count from the lowest address, which is that
+    of `data`, and point past the end of `data`, so only kernels may use them. With `theirs` someone else may write to
+    `data` at any time; kernels may read a text twice, so they get a copy (`own`). With `widths`, which is opt-in, text
+    k has characters of widths[k] bytes, or is UTF-8 where that is 0 (see `memory.wide_texts`); a copy is UTF-8.
     """
 
     data: NDArray[np.uint8]
@@ -162,9 +161,8 @@ def _is_true_or_false(value: object) -> bool:
 def to_bytes(text: object, replace: bool = False, document: int | None = None) -> bytes:
     """UTF-8 of one text; bytes as they are. `document`: its number among several, for errors.
 
-    A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is in characters; TypeError for what is no
-    text. Of a subclass counts what it holds, not what its methods say: it may have a length of its own, and kernels
-    read as many bytes as they are told."""
+    A lone surrogate becomes U+FFFD or raises EncodingFailed, whose offset is in characters. TypeError: not a text. Of a
+    subclass the content counts, not its methods: its own `__len__` could be wrong, and kernels trust lengths."""
     if isinstance(text, str):
         text = text if type(text) is str else str.__getitem__(text, slice(None))
         try:

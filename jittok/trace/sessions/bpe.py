@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from jittok.common.unicode.tables import code_points
 from jittok.kernels.pretokenize.definition import PreType, pre_type, stages
-from jittok.reference import bpe, steps
-from jittok.reference.mapped_text import Mapped, Token
-from jittok.reference.merging import Symbols
-from jittok.trace.gdb import Breakpoint, Stages, queue_breakpoints
-from jittok.trace.recorder import Merging, Recorder, units
-from jittok.trace.stage import Record
+from jittok.reference import steps
+from jittok.reference.merging import Symbols, characters
+from jittok.reference.models import bpe
+from jittok.reference.text import Mapped, Token, rewritten
+from jittok.trace.gdb import Breakpoint, queue_breakpoints
+from jittok.trace.recorder import Record, Recorder
+from jittok.trace.stages.base import Stages
+from jittok.trace.stages.merges import Merging
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
 
@@ -25,7 +27,7 @@ def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[T
             tokens.append(part)
             continue
         if vocab.model == "whitespace":
-            recorder.add("normalized", text=shown(part.text), length=len(part.text), map=units(part))
+            recorder.add("normalized", text=shown(part.text), length=len(part.text), map=rewritten(part.byte_units()))
         words = [word for word in steps.cut_words(vocab, part) if isinstance(word, Mapped)]
         tokens += _of_words(recorder, part, words)
     return tokens
@@ -87,7 +89,7 @@ def _merged(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
     whole = bpe.is_whole(vocab, text)
     position: Record = {"word": number}
     log = Merging(recorder, position, "rank")
-    first = Symbols(text)
+    first = Symbols(characters(text))
     if whole:
         pieces = [text]
     else:

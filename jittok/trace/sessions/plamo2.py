@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jittok.common.unicode.tables import utf8
-from jittok.reference import plamo2
-from jittok.reference.mapped_text import Mapped, Token
-from jittok.trace.gdb import Breakpoint, Stages
-from jittok.trace.recorder import Recorder
-from jittok.trace.stage import Record
+from jittok.reference.models import plamo2
+from jittok.reference.text import Mapped, Token
+from jittok.trace.gdb import Breakpoint
+from jittok.trace.recorder import Record, Recorder
+from jittok.trace.stages.base import Stages
 from jittok.vocab.describe import shown
 
 
@@ -58,7 +58,7 @@ def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
     """The stops of a debugger in llama.cpp, with the values of these stages."""
     yield Breakpoint(
         "path",
-        "a piece is compared with the cheapest way to the end",
+        "a piece is compared with the cheapest path to the end",
         "llm_tokenizer_plamo2::encode",
         "if (s < scores[i])",
         ("i", "piece_length", "s"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jittok.reference import rwkv
-from jittok.reference.mapped_text import Mapped, Token
-from jittok.trace.gdb import Breakpoint, Stages
+from jittok.reference.models import rwkv
+from jittok.reference.text import Mapped, Token
+from jittok.trace.gdb import Breakpoint
 from jittok.trace.recorder import Recorder
+from jittok.trace.stages.base import Stages
 from jittok.vocab.describe import shown
 
 
@@ -42,7 +43,7 @@ def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
     """The stops of a debugger in llama.cpp, with the values of these stages."""
     yield Breakpoint(
         "matches",
-        "the longest token at a place, and where it ends",
+        "the longest token at an offset, and where it ends",
         "llm_tokenizer_rwkv_session::tokenize",
         "output.push_back(token_id)",
         ("token_id", "token_length"),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jittok.errors import EncodingFailed
-from jittok.reference import spm, steps
-from jittok.reference.mapped_text import Mapped, Token
-from jittok.reference.merging import Symbols
-from jittok.trace.gdb import Breakpoint, Stages, queue_breakpoints
-from jittok.trace.recorder import Merging, Recorder, units
+from jittok.reference import steps
+from jittok.reference.merging import Symbols, characters
+from jittok.reference.models import spm
+from jittok.reference.text import Mapped, Token, rewritten
+from jittok.trace.gdb import Breakpoint, queue_breakpoints
+from jittok.trace.recorder import Recorder
+from jittok.trace.stages.base import Stages
+from jittok.trace.stages.merges import Merging
 from jittok.vocab.describe import shown
 
 
@@ -18,14 +21,14 @@ def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[T
     vocab = recorder.vocab
     (text,) = steps.words(vocab, fragment, after_special)
     assert isinstance(text, Mapped)
-    recorder.add("normalized", text=shown(text.text), length=len(text.text), map=units(text))
+    recorder.add("normalized", text=shown(text.text), length=len(text.text), map=rewritten(text.byte_units()))
     raw = bytes(text.text)
-    first = Symbols(raw)
+    first = Symbols(characters(raw))
     log = Merging(recorder, {}, "score")
     log.start(first)
     symbols = spm.merge(vocab, raw, log)
     tokens, final, at = [], [], 0
-    i = 0 if symbols.n else -1
+    i = 0 if symbols.values else -1
     while i >= 0:
         piece = symbols.piece(i)
         ids = []

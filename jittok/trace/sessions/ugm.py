@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from jittok.common.unicode.tables import well_formed
-from jittok.reference import ugm, xcda
-from jittok.reference.mapped_text import Mapped, Token
-from jittok.reference.nfc import nfc
-from jittok.reference.ugm import Challenge, LatticeCell
-from jittok.trace.gdb import Breakpoint, Stages
-from jittok.trace.recorder import Recorder, units
-from jittok.trace.stage import Record
+from jittok.reference.models import ugm
+from jittok.reference.models.ugm import Challenge, LatticeCell
+from jittok.reference.normalize.nfc import nfc
+from jittok.reference.normalize.xcda import charsmap
+from jittok.reference.text import Mapped, Token, rewritten
+from jittok.trace.gdb import Breakpoint
+from jittok.trace.recorder import Record, Recorder
+from jittok.trace.stages.base import Stages
 from jittok.vocab.describe import shown
 
 
@@ -37,7 +38,8 @@ def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[T
         )
 
     text = ugm.normalize(vocab, fragment, observe)
-    recorder.add("normalized", text=shown(text.text), length=len(text.text), map=units(text), steps=steps, **composed)
+    units = rewritten(text.byte_units())
+    recorder.add("normalized", text=shown(text.text), length=len(text.text), map=units, steps=steps, **composed)
     if not text.text:
         return []
     seen: list[Challenge] = []
@@ -52,10 +54,10 @@ def _rule(recorder: Recorder, fragment: Mapped, at: int) -> str:
     vocab, text = recorder.vocab, fragment.text
     if bytes(text[at : at + 1]) in ugm.tables(vocab).user_prefixes:
         return "user_defined"
-    chars = xcda.charsmap(vocab)
-    size, _ = xcda.longest_key(chars, text, at)
+    chars = charsmap(vocab)
+    size, _ = chars.longest_key(text, at)
     walk = recorder.count("charsmap") and recorder.stages["charsmap"][-1]["walk"] + 1
-    for k, step in enumerate(xcda.walk(chars, text, at)):
+    for k, step in enumerate(chars.walk(text, at)):
         stopped = step.label != step.byte
         recorder.add(
             "charsmap",
@@ -68,7 +70,7 @@ def _rule(recorder: Recorder, fragment: Mapped, at: int) -> str:
             base=None if stopped else step.base,
             then=None if stopped else step.then,
             value=step.value,
-            replacement=None if step.value is None else shown(xcda.replacement(chars, step.value, at)),
+            replacement=None if step.value is None else shown(chars.replacement(step.value, at)),
             stop=stopped,
             matched=k + 1 == size,
         )
@@ -132,7 +134,7 @@ def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
         )
     yield Breakpoint(
         "lattice",
-        "a token challenges the best way to its end",
+        "a token challenges the best path to its end",
         f"{session}::tokenize",
         "struct best_tokenization & current_champ = tokenization_results[prefix_offset]",
         ("input_offset", "prefix_offset", "token_id", "challenger_score"),

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from jittok.common.unicode.characters import SPACE_MARK_BYTES
 from jittok.common.unicode.tables import WHITESPACE, decode, flags, lower, nfd
-from jittok.reference import wpm
-from jittok.reference.mapped_text import Mapped, Token
-from jittok.trace.gdb import Breakpoint, Stages
-from jittok.trace.recorder import Recorder, units
-from jittok.trace.stage import Record
+from jittok.reference.models import wpm
+from jittok.reference.text import Mapped, Token, rewritten
+from jittok.trace.gdb import Breakpoint
+from jittok.trace.recorder import Record, Recorder
+from jittok.trace.stages.base import Stages
+from jittok.trace.stages.matches import match_record
 from jittok.vocab import Vocab
 from jittok.vocab.describe import shown
 
@@ -25,7 +26,7 @@ def session(recorder: Recorder, fragment: Mapped, after_special: bool) -> list[T
         "normalized",
         text=shown(text.text),
         length=len(text.text),
-        map=units(text),
+        map=rewritten(text.byte_units()),
         steps=_steps(recorder.vocab, fragment),
     )
     tokens = []
@@ -69,25 +70,14 @@ def _matched(recorder: Recorder, word: Mapped, number: int) -> list[Token]:
     tried: dict[int, list[tuple[int, int | None]]] = {}
     found = wpm.match(vocab, text, lambda start, stop, token: tried.setdefault(start, []).append((stop, token)))
     for start, attempts in tried.items():
-        stop, token = attempts[-1]
         why = None
-        if token is None:
+        if attempts[-1][1] is None:
             rest = shown(text[start:])
             whole = shown(text[len(SPACE_MARK_BYTES) :])
             why = f"no token is a prefix of {rest!r}, so the whole word {whole!r} is unknown"
         elif found is None:
             why = "discarded: a later offset of the word has no token"
-        recorder.add(
-            "matches",
-            word=number,
-            start=start,
-            stop=None if token is None else stop,
-            text=None if token is None else shown(text[start:stop]),
-            token_id=token,
-            tried=[end for end, _ in attempts],
-            unk=found is None,
-            why=why,
-        )
+        recorder.add("matches", word=number, **match_record(text, start, attempts, unknown=found is None, why=why))
     if found is None:
         return [word.token(vocab.unk_id, 0, len(text))]
     return [word.token(token, start, stop) for token, start, stop in found]
@@ -97,7 +87,7 @@ def breakpoints(stages: Stages) -> Iterator[Breakpoint]:
     """The stops of a debugger in llama.cpp, with the values of these stages."""
     yield Breakpoint(
         "matches",
-        "the longest token at a place of a word with U+2581 in front",
+        "the longest token at an offset of a word, which begins with U+2581",
         "llm_tokenizer_wpm_session::tokenize",
         "output.push_back(id)",
         ("i", "j", "id"),

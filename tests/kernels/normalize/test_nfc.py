@@ -12,8 +12,8 @@ from jittok.common.unicode import nfc as data
 from jittok.common.unicode.tables import utf8
 from jittok.kernels.jit import JIT, frozen
 from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc, nfc_tables
-from jittok.reference.mapped_text import mapped
-from jittok.reference.nfc import nfc as reference
+from jittok.reference.normalize.nfc import nfc as reference
+from jittok.reference.text import mapped
 
 MARKS = np.flatnonzero(data.class_table()).tolist()
 PARTS = sorted({*data.decompositions(), *data.seconds()})
