@@ -1,4 +1,4 @@
-"""BPE: llama.cpp's models `gpt2`, `gemma4`, `hybriddna` and `whitespace`.
+"""BPE: llama.cpp's models `gpt2`, `gemma4`, hybriddna and `whitespace`.
 
 The interface for other packages is in `entry`. Names are imported on first use, so that code that needs one helper of
 this package does not wait for all of its kernels.
