@@ -80,7 +80,8 @@ def _cache_slot(tok: jittok.Tokenizer, text: bytes) -> bytes:
 
 def _trie(tok: jittok.Tokenizer) -> str:
     """The walk through the trie of special tokens: the units of the first characters of <|endoftext|>."""
-    trie = tok._encoder.rule(add_special=False, parse_special=True, replace=False).special.trie
+    (special,) = tok._encoder.rule(add_special=False, parse_special=True, replace=False).tables
+    trie = special.trie
     units, node = trie.units.reshape(-1, UNIT), ROOT
     lines = [f"{'node':>6} {'base':>6} {'parent':>7} {'value':>6}   one unit: four int32"]
     for letter in ["", *"<|e"]:
