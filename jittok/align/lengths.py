@@ -178,4 +178,4 @@ _WAYS: dict[str, Callable[[Vocab], tuple[NDArray[np.int64], NDArray[np.int64] | 
     "texts only": lambda vocab: (np.diff(vocab.token_offsets), None),
     "keys only": lambda vocab: (np.diff(vocab.key_offsets), None),
 }
-"""By `Alignment.lengths`: functions that return (output, source or None) as in `Lengths`, without the entry of -1."""
+"""By `AlignmentRules.lengths`: functions that return (output, source or None) as in `Lengths`, without that of -1."""

@@ -186,10 +186,8 @@ class Plan(NamedTuple):
     front: tuple[Step, ...] = ()
     prepared: Any = False  # how texts are prepared, see `file_plan.step_plan`; False: the model reads them in place
     marks: str = ""  # the field of `arrays` that says where the bitmap of pre-tokens begins; "" without one
-    first_only: Callable[[str], bool] | None = (
-        None  # if only the text at the start of a document gets a prefix: whether
-    )
-    # a normalized text begins at the start of the text
+    # if only the text at the start of a document gets a prefix: whether a normalized text begins there
+    first_only: Callable[[str], bool] | None = None
     unused: Any = None  # pieces of type UNUSED, which become others after merging
     join: tuple[Any, int] | None = None  # the kernel that makes one of repeats of an id, and that id
     chain: int = BUILD_ON_DEMAND  # whether there may be tables of left-to-right BPE

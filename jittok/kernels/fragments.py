@@ -6,7 +6,7 @@ those of all documents concatenated, in three arrays over one byte buffer:
     starts, stops: int64[fragments]   the fragment's bytes are data[starts[k]:stops[k]]
     tokens: int32[fragments]          >= 0: the fragment is this id; TEXT or TEXT_PREFIXED: bytes to be tokenized
 
-Every `models/*.py` exports
+Every type of `kernels/models` has
 
     Arrays, Work                      NamedTuples: the compiled vocabulary; the scratch memory of one thread
     compile_pipeline(pipeline) -> Arrays    raises MalformedVocab / UnsupportedVocab

@@ -21,7 +21,6 @@ from jittok.vocab.vocab import NO_TOKEN, Vocab
 
 MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN = 1 << 22, 1 << 23, (1 << 24) - 1
 """LONGEST_TOKEN: lengths of pieces are in 24 bits. llama.cpp has no bound of its own."""
-"""Types for which llama.cpp refuses a vocabulary without tokens."""
 _EMPTY = np.zeros(0, np.uint8)
 
 

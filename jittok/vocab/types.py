@@ -470,7 +470,7 @@ class WithoutTokens(VocabType):
 
 
 class FileUnigram(VocabType):
-    """Unigram of files other than GGUF (see `jittok.encode.pipeline_encoder`); no vocabulary has this type."""
+    """Unigram of files other than GGUF (see `jittok.encode.file_plan`); no vocabulary has this type."""
 
     name, module = "unigram", "jittok.kernels.models.ugm.files"
 

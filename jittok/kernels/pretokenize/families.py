@@ -31,7 +31,7 @@ CONTRACTIONS = {"prefix": PREFIX, "suffix": SUFFIX, "without": WITHOUT}
 
 
 class FamilyNumbers(NamedTuple):
-    """The fields of `bpe.Arrays` that select a splitter and its settings."""
+    """The fields of `BpeArrays` that select a splitter and its settings."""
 
     family: int
     digits_alone: int

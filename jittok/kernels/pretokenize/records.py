@@ -15,8 +15,7 @@ A record:
                     sets              the fields of `Vocab` that llama.cpp sets for it
                     merges_optional   whether a file may lack the list of merges
                     notes             where the ids differ from those of the model's own tokenizer; {word} is replaced
-                    by one
-                                      of the `sentences` that several notes share
+                                      by one of the `sentences` that several notes share
     comment         for readers of the file
 
 This module holds data only, so every package may import it: `vocab` reads the names, `definition` the patterns, the BPE

@@ -49,7 +49,7 @@ MOST_PARTS = 1 << 12
 
 
 def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
-    """The arrays of a byte-level BPE without a normalizer, or None for any other pipeline."""
+    """The arrays of a byte-level BPE with no normalizer or NFC alone; None for any other pipeline."""
     model = pipeline.model
     spelled = _spelled(pipeline)
     if spelled is None:

@@ -119,9 +119,8 @@ def split_llama3(
 
         tail = now.line  # what may be attached
         if cased != 0:
-            tail |= (
-                now.slash
-            )  # a slash is O too: after O it belongs to its run, after an attached line end it is attached
+            # a slash is O too: after O it belongs to its run, after an attached line end it is attached
+            tail |= now.slash
         first = now.line & b_other
         was = add(add(tail, first), attached_out) ^ tail ^ first  # bit k: byte k - 1 is attached
         attached = tail & (was | first)
