@@ -76,7 +76,7 @@ def first_ids(chosen: str) -> None:
         files["model"] = str(place / "model")
         tok = jittok.bundled(chosen) if bundled else jittok.load(chosen)
         if bundled:
-            packed = Path(jittok.__file__).parent / "data" / f"{chosen}.gguf.xz"
+            packed = Path(jittok.__file__).parent / "vocab" / "data" / f"{chosen}.gguf.xz"
             files["gguf"] = str(place / "vocab.gguf")
             Path(files["gguf"]).write_bytes(lzma.decompress(packed.read_bytes()))
         with contextlib.suppress(KeyError):  # for spm there is none

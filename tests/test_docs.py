@@ -127,7 +127,7 @@ def stand_ins(folder: Path) -> None:
     with gzip.open(data / "c.jsonl.gz", "wt", encoding="utf-8") as file:
         file.write(lines)
     pyarrow.parquet.write_table(pa.table({"text": texts}), data / "d.parquet")
-    packed = (Path(jittok.__file__).parent / "data" / "gpt-2.gguf.xz").read_bytes()
+    packed = (Path(jittok.__file__).parent / "vocab" / "data" / "gpt-2.gguf.xz").read_bytes()
     (folder / "model.gguf").write_bytes(lzma.decompress(packed))
     for name in ("texts", "part1", "part2", "swahili", "docs"):
         (folder / name).mkdir()

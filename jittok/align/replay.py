@@ -36,13 +36,14 @@ def replayed_tokens(vocab: Vocab, raw: bytes, start: int, prefixed: bool) -> lis
 
 
 def _replaced_tokens(vocab: Vocab, source: Mapped, prefixed: bool) -> list[Token]:
-    try:
-        return list(_tokens(vocab, source, prefixed))
-    except EncodingFailed:
-        found = replaced(vocab, source)
-        if found.text == source.text:
-            raise
-    return _replaced_tokens(vocab, found, prefixed)
+    while True:
+        try:
+            return list(_tokens(vocab, source, prefixed))
+        except EncodingFailed:
+            found = replaced(vocab, source)
+            if found.text == source.text:
+                raise
+        source = found
 
 
 def replayed_parts(

@@ -53,6 +53,10 @@ class Record:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{type(self).__name__}.{name}: records are immutable (see _replace)")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies: all but what was computed of the record and kept under a private name."""
+        return {name: value for name, value in vars(self).items() if name in self._fields or not name.startswith("_")}
+
     def _asdict(self) -> dict[str, Any]:
         """Field -> value."""
         return {name: getattr(self, name) for name in self._fields}

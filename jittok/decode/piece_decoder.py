@@ -190,21 +190,24 @@ class PieceDecoder:
     def _chunks(self, items: Iterable[Ids | bytes], skip_special: bool, first: bool) -> Iterator[bytes]:
         """Yields the texts of the chunks that ids are cut into, before tokens that are no bytes: so no chunk changes
         another. What is text already stays. `first`: the first chunk begins the row."""
-        shown, held = self._shown[skip_special], np.zeros(0, np.int32)
+        shown = self._shown[skip_special]
+        held = [np.zeros(0, np.int32)]  # concatenated once: a run of bytes may take many slices
         for item in items:
             if isinstance(item, bytes):
                 yield item
                 continue
-            ids = np.concatenate([held, item])
-            cut = self._last_plain(ids, skip_special)
-            if cut:
-                yield self._chunk(ids[:cut], skip_special, first, False)
-                first = first and not shown[ids[:cut]].any()
-            held = ids[cut:]
-        yield self._chunk(held, skip_special, first, True)
+            cut = self._last_plain(item, skip_special)
+            if cut < 0 or cut == sum(map(len, held)) == 0:
+                held.append(item)
+                continue
+            ids = np.concatenate([*held, item[:cut]])
+            yield self._chunk(ids, skip_special, first, False)
+            first = first and not shown[ids].any()
+            held = [item[cut:]]
+        yield self._chunk(np.concatenate(held), skip_special, first, True)
 
     def _last_plain(self, ids: Ids, skip_special: bool) -> int:
-        """The index of the last id that the decoder sees and that is no byte, 0 if there is none. Where neither bytes
+        """The index of the last id that the decoder sees and that is no byte, -1 if there is none. Where neither bytes
         nor ends matter, the number of ids."""
         if self._kinds is not None:
             plain = self._kinds[skip_special][ids] < OF_BYTES
@@ -212,7 +215,7 @@ class PieceDecoder:
             plain = self._shown[skip_special][ids]
         else:
             return ids.size
-        return ids.size - 1 - int(plain[::-1].argmax()) if plain.any() else 0
+        return ids.size - 1 - int(plain[::-1].argmax()) if plain.any() else -1
 
     def _chunk(self, ids: Ids, skip_special: bool, first: bool, last: bool) -> bytes:
         """The text of ids. `first`, `last`: they begin, they end the row."""

@@ -176,7 +176,9 @@ class Workspace:
         self.generation += 1
 
     def give_long(self, size: int) -> None:
-        """Allocate scratch for the search for long special tokens in texts of up to `size` bytes."""
+        """Allocate scratch for the search for long special tokens in texts of up to `size` bytes. At least twice as
+        much as before, so that texts that become longer and longer start a few searches over, not all."""
+        size = max(size, 2 * self.special_work.long.size)
         self.special_work = partition.make_work(self.special_work.keys.size, size)
         self.generation += 1
 

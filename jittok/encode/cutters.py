@@ -175,6 +175,11 @@ def cut(workspace: Workspace, docs: Documents, first: int, last: int, rule: Enco
             workspace.give_long(need)
 
 
+def always(_text: str) -> bool:
+    """Every normalized text begins at the start of its document: nothing before it can be removed."""
+    return True
+
+
 def mark_inner_texts(
     workspace: Workspace, docs: Documents, starts: I64, count: int, begins: Callable[[str], bool]
 ) -> None:
@@ -183,7 +188,7 @@ def mark_inner_texts(
     of = np.repeat(starts, np.diff(workspace.document_ends[: starts.size], prepend=0))
     texts = workspace.tokens[:count] < 0
     inner = texts & (workspace.starts[:count] != of)
-    for k in np.flatnonzero(texts & ~inner).tolist():
+    for k in np.flatnonzero(texts & ~inner).tolist() if begins is not always else ():
         raw = docs.between(int(workspace.starts[k]), int(workspace.stops[k]))
         inner[k] = not begins(raw.decode("utf-8", "replace"))
     workspace.tokens[:count][inner] = TEXT

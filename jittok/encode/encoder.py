@@ -508,7 +508,9 @@ def gguf_fragment(vocab: Vocab, text: bytes, replace: bool) -> list[int] | Failu
     try:
         return fragment_of_gguf(vocab, text)
     except EncodingFailed as failed:
-        code = next(code for code, expected in EXPECTED.items() if expected == failed.expected)
+        code = next((code for code, expected in EXPECTED.items() if expected == failed.expected), None)
+        if code is None:
+            raise
         mended = replace_unencodable(vocab, code, text) if replace else None
         if mended is not None:
             return gguf_fragment(vocab, mended, False)

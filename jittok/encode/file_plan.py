@@ -43,7 +43,7 @@ from jittok.common.pipeline.steps import (
 )
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK, SPACE_MARK_BYTES
 from jittok.common.unicode.tables import CHARACTER_OF_BYTE
-from jittok.encode.cutters import FileCutter
+from jittok.encode.cutters import FileCutter, always
 from jittok.encode.encoder import Encoder
 from jittok.encode.plan import BEFORE, BY_KERNEL, ComposeInPlace, Plan, Step
 from jittok.encode.reference_encoder import GENERAL_ARRAYS, PARTS, ReferenceEncoder, begins_at_start, normalized
@@ -134,7 +134,7 @@ def plan_of(
         return plan._replace(utf8=BY_KERNEL if by_kernel else BEFORE, compose=compose)
     model, marked = pipeline.model, isinstance(prepared, WordBitmap | WordPlan)
     fuses = isinstance(model, Pieces) or (isinstance(model, Merges) and family == "spm")
-    begins = partial(begins_at_start, pipeline) if steps.normalize else _always
+    begins = partial(begins_at_start, pipeline) if steps.normalize else always
     return plan._replace(
         normalize=steps.normalize,
         front=steps.front,
@@ -146,10 +146,6 @@ def plan_of(
         join=(join_unknown, model.unknown) if fuses and not model.byte_fallback else None,  # type: ignore[union-attr]
         chain=IMPOSSIBLE if isinstance(model, Words) else BUILD_ON_DEMAND,
     )
-
-
-def _always(_text: str) -> bool:
-    return True
 
 
 def refuse_empty_tokens(pipeline: Pipeline) -> None:

@@ -31,6 +31,7 @@ from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND
 from jittok.kernels.normalize.nfc import find_changed
 from jittok.kernels.normalize.nfc_fragments import Changed, Nfc, changed_fragments, nfc_tables
 from jittok.kernels.normalize.prefixes import gather
+from jittok.kernels.special.tables import SpecialTokens
 from jittok.kernels.structures.utf8_check import first_malformed
 from jittok.vocab.types import TYPES
 
@@ -135,7 +136,7 @@ def written(kernel: Any, given: tuple[Any, ...], capacity: int, tokens: I32, ext
 def exchanged(
     workspace: Workspace, texts: FragmentTexts, data: U8, starts: I64, stops: I64, changes: NDArray[np.int64]
 ) -> FragmentTexts:
-    """The texts, with text changes[k] of `data` in place of text k where changes[k] >= 0."""
+    """The texts, with text k of `data` in place of text k where changes[k] >= 0."""
     size = texts.size + int(np.where(changes >= 0, stops - starts, 0).sum())
     other = data, starts, stops, frozen(changes, np.int64)
     given = texts.data, texts.starts, texts.stops, *other, texts.tokens, texts.number
@@ -259,9 +260,10 @@ def rows_of(encoder: Any, rule: EncodeOptions) -> list[PlanRow]:
     pipeline = _pipeline_of(plan)
     model = _row(MODEL, (pipeline.model,), (encoder.first_kernel(),))
     own = [record for step in (*plan.normalize, *plan.front) for record in step.does]
-    rows = [_row(CUT, (f"cut around {special_tokens(rule.tables[0].ids.size)}",), (rule.kernel,))]
-    if not rule.searches or not rule.tables[0].ids.size:
-        rows.clear()
+    searched = sum(int(found.ids.size) for found in rule.tables if isinstance(found, SpecialTokens))
+    rows = (
+        [_row(CUT, (f"cut around {special_tokens(searched)}",), (rule.kernel,))] if rule.searches and searched else []
+    )
     if plan.utf8 == BEFORE:
         rows.append(_row(CHECK, ("valid UTF-8",), (first_malformed,)))
     if plan.compose is not None:

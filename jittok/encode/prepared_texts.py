@@ -57,7 +57,7 @@ OVERLAP_TOKENS = 64
 EXTRA_TOKENS = 1 << 12
 """Tokens that are tried beyond those: one of them begins where a character does."""
 SEARCH_BYTES = 1 << 12
-"""this many at a time are searched for a safe cut."""
+"""Bytes that are searched for a safe cut at a time."""
 
 
 class PreparedTexts:

@@ -380,7 +380,7 @@ def cut_again(
         if code == OUT_OF_WORK:
             workspace.give_long(int(workspace.report[NEED]))
         elif code == OUT_OF_CAPACITY:
-            capacity = int(workspace.report[NEED])
+            capacity = max(int(workspace.report[NEED]), 2 * capacity)  # doubled, so that a text is searched a few times
         else:
             break
     ends += np.cumsum(known)

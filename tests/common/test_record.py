@@ -91,3 +91,12 @@ def test_records_are_pickled_and_copied():
     assert copy.copy(made) == made
     if sys.version_info >= (3, 13):
         assert copy.replace(Point(1), y=3) == Point(1, 3)
+
+
+def test_what_was_computed_of_a_record_is_in_no_pickle_and_no_copy():
+    made = Named(1, name="a")
+    vars(made)["_made"] = lambda: None  # as a Pipeline keeps the runner of its reference
+    vars(made)["size"] = 3
+    for other in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)):
+        assert other == made
+        assert vars(other) == {"x": 1, "y": 2, "name": "a", "size": 3}

@@ -117,3 +117,11 @@ def test_the_command_prints_the_same(capsys):
     assert json.loads(capsys.readouterr().out) == tok.explain().to_dicts()
     assert main(["info", "gpt-2", "--text", "a"]) == 2
     assert capsys.readouterr().err == "jittok info: found --text without --steps, expected both or neither\n"
+
+
+def test_tokens_that_are_searched_for_in_text_without_a_normalizer_are_a_cut():
+    flags = {"lstrip": False, "rstrip": False, "single_word": False, "special": False, "normalized": True}
+    model = {"type": "BPE", "vocab": {letter: k for k, letter in enumerate("abcd")}, "merges": []}
+    content = {"version": "1.0", "added_tokens": [{"id": 4, "content": "<x>", **flags}], "model": model}
+    steps = jittok.load(json.dumps(content).encode(), cache=False).explain("ab<x>cd")
+    assert (steps[0].part, steps[0].does) == ("cut", "cut around 1 special token")

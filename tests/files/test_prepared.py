@@ -16,6 +16,7 @@ import jittok
 from jittok.common.pipeline import steps
 from jittok.common.pipeline.growth import MOST_UNMEASURED
 from jittok.encode import steps as prepare
+from jittok.encode.buffers import Workspace
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
 from jittok.reference import normalize as reference_normalize
@@ -335,3 +336,19 @@ def test_a_character_map_is_read_once_for_all_texts_that_the_reference_normalize
     for _ in range(5):
         tok.encode("a\u0600a")
     assert len(made) <= 1
+
+
+@pytest.mark.parametrize("count", [100, 3200])
+def test_text_with_many_tokens_is_searched_a_few_times(count, monkeypatch):
+    """Each search begins at the start of the text again, with more capacity."""
+    flags = {"lstrip": False, "rstrip": False, "single_word": False, "special": False, "normalized": True}
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    content = {"added_tokens": [{"id": 1, "content": "<x>", **flags}], "normalizer": {"type": "Lowercase"},
+               "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model}  # fmt: skip
+    tok = jittok.load(json.dumps(content).encode(), cache=False)
+    asked, search = [], prepare.cut_leftmost
+    tok.encode_batch(["a"])
+    run = Workspace.run
+    monkeypatch.setattr(Workspace, "run", lambda self, kernel, *args: asked.append(kernel) or run(self, kernel, *args))
+    assert tok.encode_batch(["a <X> " * count])[0].tolist() == [0, 1] * count
+    assert 0 < asked.count(search) < 16

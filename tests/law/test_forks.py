@@ -260,7 +260,7 @@ AMID_A_PROPERTY = """
 from jittok.common.pipeline import pipeline
 inside, go = threading.Event(), threading.Event()
 tok = jittok.load(json_file(), cache=False)
-pipe, original = tok.vocab, pipeline._rows
+pipe, original = tok.vocab, pipeline.ragged_bytes
 pipe.__dict__.pop("model_tokens", None)
 
 def stopped(*args):
@@ -269,7 +269,7 @@ def stopped(*args):
         go.wait()
     return original(*args)
 
-pipeline._rows = stopped
+pipeline.ragged_bytes = stopped
 thread = threading.Thread(target=lambda: pipe.model_tokens)
 thread.start()
 inside.wait(100)

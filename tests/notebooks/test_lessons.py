@@ -107,13 +107,13 @@ def cells(name: str) -> list[dict[str, Any]]:
 
 
 def said(cell: dict[str, Any]) -> str:
-    """What a cell shows, without pictures: they hold fonts."""
+    """What a cell shows, without pictures, which hold fonts, and without the note that kernels are compiled."""
     shown = []
     for output in cell["outputs"]:
         parts = [output.get("text", "")] if output["output_type"] == "stream" else output.get("data", {}).values()
         names = ["text"] if output["output_type"] == "stream" else output.get("data", {}).keys()
         shown += ["".join(part) for name, part in zip(names, parts, strict=True) if not name.startswith("image/")]
-    return "".join(shown)
+    return re.sub(r"^jittok: compiling kernel.*\n", "", "".join(shown), flags=re.MULTILINE)
 
 
 def pictures(cell: dict[str, Any]) -> int:

@@ -121,6 +121,10 @@ def test_a_work_folder_is_one_process_and_what_it_holds_is_not_believed(tmp_path
         list(runs.slices_of([run]))
     with pytest.raises(CorpusError, match="a slice that is cut off"):
         runs._read_slice(run, len(raw) - 5, 1, 0)
+    wraps = [1, (1 << 63) - 1, (1 << 63) - 1, 8]  # their sums pass int64, and end at the size of the words
+    run.write_bytes(np.array([[1] * 4, wraps], np.int64).tobytes() + bytes(7))
+    with pytest.raises(CorpusError, match="words that do not fill the slice"):
+        runs._read_slice(run, 0, 4, 7)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")

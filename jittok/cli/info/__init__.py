@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jittok.cli.common import add_vocab, open_vocab, write
+from jittok.cli.common import add_vocab, group, open_vocab, write
 from jittok.cli.info.file import show, show_cleaning, show_steps, steps_of
 from jittok.common.display.terminal import print_notes, print_table, visible
 from jittok.vocab import Vocab
@@ -36,11 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.add_argument("file", nargs="?", metavar="FILE|NAME", help="same as --vocab")
     add_vocab(parser, required=False)
-    parser.add_argument(
-        "--steps", action="store_true", help="only the steps from a text to its ids: what each does, by which kernel, "
-        "and where that is",
+    steps = group(parser, "steps")
+    steps.add_argument(
+        "--steps", action="store_true", help="print the steps from a text to its ids instead: what each does, by which "
+        "kernel, and where that is",
     )  # fmt: skip
-    parser.add_argument("--text", metavar="TEXT", help="the text that --steps shows after each step")
+    steps.add_argument("--text", metavar="TEXT", help="the text that --steps shows after each step")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -69,11 +69,11 @@ __all__ = [
     "inlined",
     "interruptible_if_long",
     "intrinsic",
-    "jittok.kernels.jit.store",
     "kernel",
     "need_compiler",
     "run_interruptible",
     "standalone",
+    "store",
     "warm",
     "without_compiling",
 ]  # fmt: skip

@@ -120,6 +120,6 @@ def _read_slice(path: Path, offset: int, words: int, size: int) -> Listed:
     counts, lengths = np.frombuffer(raw, np.int64, 2 * words).reshape(2, words)
     starts = np.zeros(words + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
-    if (lengths < 1).any() or (counts < 1).any() or (starts > size).any() or starts[-1] != size:
+    if ((lengths < 1) | (lengths > size) | (counts < 1) | (starts[1:] > size)).any() or starts[-1] != size:
         raise CorpusError(str(path), InWords("words that do not fill the slice"), "a run of counted words")
     return np.frombuffer(raw, np.uint8, size, 16 * words), starts, counts

@@ -187,12 +187,6 @@ def _sum_of_word(own: FileSums, ids: Window, count: int) -> float:
 
 
 @helper
-def begin_text(own: FileSums, count: int) -> None:
-    """Begin a text, whose first id is written to ids[count]."""
-    go_back(own, 0.0, count)
-
-
-@helper
 def go_back(own: FileSums, total: float, count: int) -> None:
     """Discard the ids after ids[:count], where the sum is `total`."""
     put_f64(own.state, SUM, total)
