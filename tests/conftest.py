@@ -154,7 +154,7 @@ KEPT = 2
 """Parameters of a test that a sample keeps; a test with the marker `every_set` keeps all."""
 COSTS = Path(__file__).parent / "run" / "costs.json"
 """Most CPU seconds of each test that takes more than one; `tests/run/parts.py test-all --costs` writes it."""
-DEAR = 3.0
+DEAR = 2.0
 """A sample has one parameter of the tests of COSTS, and leaves out those above this, unless a file has no other."""
 REPORT = os.environ.get("JITTOK_TESTS_REPORT", "")
 """A file to which each test appends a line of JSON: its name, outcome, wall seconds and CPU seconds."""
