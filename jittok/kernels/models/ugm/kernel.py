@@ -66,10 +66,11 @@ class UgmSpanModel(NamedTuple):
 
 @helper
 def _score(own: Lattice, _token: int, node: int) -> float:
+    """The score at a node, -inf without a token."""
     return get_f32(own.scores, UNIT * node + SCORE)
 
 
-_, extend, _write_path = make_lattice(_score, rounds=False, marked=False)
+_, extend, _write_path = make_lattice(_score, rounds=False, marked=False, scored=True)
 
 
 @helper

@@ -228,12 +228,13 @@ def _challenge_near(own: Lattice, token: int, p: int, end: int, begin: int, tota
         put_u64(own.arcs, end, get_u64(own.arcs, end) | mark)
 
 
-def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool) -> LatticeHelpers:
+def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, scored: bool = False) -> LatticeHelpers:
     """The helpers of one kind of Unigram.
 
     score(own, token, node) -> the score of a token, at its node in the trie: a helper
     rounds: sums may round, in float32 if own.single; a path that rounding may change is found (`near`)
     marked: a space of the text is U+2581 where it becomes byte tokens
+    scored: `score` is -inf at a node without a token, and may be asked there
 
     find_path(own, text, at, first, size, base, near) -> the sum at the end: fill the arcs of text[at + first : at +
     size], where all offsets count from `at`; base: the sum at `first`; near: how far another sum may be from the best
@@ -267,9 +268,14 @@ def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool) -> La
             node = position
             end += 1
             token = get_i32(own.units, UNIT * node + VALUE)
-            if token >= 0:
+            if scored:  # no branch on whether a token ends here or wins: neither is predictable
+                total, best = here + score(own, token, node), get_f64(own.sums, end - begin)
+                arc, better = np.uint64(token & _LOW) << _32 | np.uint64(p), total > best
+                put_f64(own.sums, end - begin, total if better else best)
+                put_u64(own.arcs, end, arc if better else get_u64(own.arcs, end))
+            elif token >= 0:
                 challenge(own, token, p, end, begin, add(own, here, score(own, token, node)), near)
-                known = known or end == after
+            known = known or (token >= 0) & (end == after)
         return known
 
     @inlined
