@@ -80,12 +80,6 @@ def quick_table(matters: NDArray[np.bool_]) -> QuickTable:
     )
 
 
-def known_by_lead(table: QuickTable) -> bool:
-    """Whether all code points that matter begin with one of LEADS."""
-    two, three = table.two.reshape(32, -1).any(1), table.three.reshape(16, -1).any(1)
-    return {*(0xC0 + np.flatnonzero(two)).tolist(), *(0xE0 + np.flatnonzero(three)).tolist()} <= {*LEADS}
-
-
 @helper
 def open_quick(table: QuickTable) -> QuickWindow:
     """Windows onto the arrays."""

@@ -125,13 +125,6 @@ def score_at(trie: DoubleArray, node: int) -> float:
     return float(np.int32(trie.units[UNIT * node + SCORE]).view(np.float32))
 
 
-@helper
-def value_of(trie: DoubleArray, text: U8, start: int, stop: int) -> int:
-    """Value of the key text[start:stop], or NO_VALUE."""
-    node = walk(trie, ROOT, text, start, stop)
-    return value_at(trie, node) if node != NO_NODE else NO_VALUE
-
-
 @kernel
 def fill_double_array(
     data: U8,

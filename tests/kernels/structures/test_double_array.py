@@ -21,9 +21,7 @@ from jittok.kernels.structures.double_array import (
 )
 
 child, walk = standalone(double_array.child), standalone(double_array.walk)
-value_of, value_at, score_at = (
-    standalone(f) for f in (double_array.value_of, double_array.value_at, double_array.score_at)
-)
+value_at, score_at = standalone(double_array.value_at), standalone(double_array.score_at)
 
 keys = st.binary(min_size=1, max_size=6) | st.text("ab", min_size=1, max_size=6).map(str.encode)
 
@@ -36,7 +34,8 @@ def build(pairs, scores=None):
 
 
 def find(trie, key: bytes) -> int | None:
-    value = value_of(trie, frozen(np.frombuffer(key, np.uint8), np.uint8), 0, len(key))
+    node = walk(trie, ROOT, frozen(np.frombuffer(key, np.uint8), np.uint8), 0, len(key))
+    value = value_at(trie, node) if node != NO_NODE else NO_VALUE
     return int(value) if value != NO_VALUE else None
 
 
