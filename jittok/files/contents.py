@@ -110,7 +110,7 @@ def not_json(file: str, content: bytes, error: Any) -> MalformedVocab:
     """The error of a file that is not JSON. `error`: a json.JSONDecodeError."""
     line = getattr(error, "lineno", 0)
     column = getattr(error, "colno", 0)
-    near = content[max(0, getattr(error, "pos", 0)) :][:40]
+    near: Any = content[max(0, getattr(error, "pos", 0)) :][:40] or InWords("the end of the file")
     return MalformedVocab(file, f"line {line}, column {column}", near, f"JSON ({getattr(error, 'msg', error)})")
 
 

@@ -1,7 +1,7 @@
 """A few ids to text by the plain reference, as long as the kernels of decoding are not compiled.
 
-They take a second to compile, the reference some microseconds an id. What is worth compiling is told together with
-what is encoded (`encode.python_fallback`).
+They take a second to compile, the reference some microseconds an id. `encode.python_fallback` counts both decoding and
+encoding, and decides when compiling pays.
 """
 
 from __future__ import annotations

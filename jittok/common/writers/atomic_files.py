@@ -50,7 +50,7 @@ def _open_file(path: str | os.PathLike[str]) -> int | None:
 
 @contextmanager
 def _at_the_end(descriptor: int) -> Iterator[Path]:
-    """A file whose bytes go where the next ones of a descriptor do. Whoever opened its file by name would write over
+    """A file whose bytes go where the next ones of a descriptor do. Opening its file by name would overwrite
     what is there."""
     import shutil
     import tempfile

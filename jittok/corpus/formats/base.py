@@ -147,7 +147,7 @@ class Format(ABC):
         if self.facts.vocab_size > np.iinfo(self.facts.dtype).max + 1:
             raise CorpusError(
                 f"--dtype, format {self.name}", self.facts.dtype,
-                f"room for the {self.facts.vocab_size} ids of the vocabulary",
+                f"a type that holds the {self.facts.vocab_size} ids of the vocabulary",
             )  # fmt: skip
         if self.facts.dtype == self.small and self.facts.vocab_size > self.small_size:
             raise CorpusError(f"--dtype, format {self.name}", self.facts.dtype, f"{self.large}, as its readers do")
@@ -228,7 +228,7 @@ def read_array(path: Path, dtype: Any, header: int = 0, count: int | None = None
     if count is None:
         count = there
     elif not 0 <= count <= there:
-        raise CorpusError(str(path), InWords(f"room for {there} numbers"), f"{count}, as it was written with")
+        raise CorpusError(str(path), InWords(f"a file for {there} numbers"), f"{count}, as it was written with")
     found = np.fromfile(path, dtype, count, offset=header)
     if found.size != count:
         raise CorpusError(str(path), InWords(f"{found.size} numbers"), f"{count}: the file has been cut")
@@ -246,7 +246,7 @@ class DiskIds:
         there = max(os.fstat(self._descriptor).st_size - header, 0) // self.dtype.itemsize
         self.size = there if size is None else size
         if not 0 <= self.size <= there:
-            raise CorpusError(str(path), InWords(f"room for {there} ids"), f"{self.size}, as it was written with")
+            raise CorpusError(str(path), InWords(f"a file for {there} ids"), f"{self.size}, as it was written with")
         self._turn = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:

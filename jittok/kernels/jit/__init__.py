@@ -327,8 +327,8 @@ class kernel(Generic[P, R]):
         return None
 
     def _compiled(self) -> tuple[Origin, Any, Any]:
-        """What `object_code.load` makes of new code, which is kept; or of what another process has just kept. Whoever
-        listens hears of it: it takes seconds."""
+        """What `object_code.load` makes of new code, which is kept; or of what another process has just kept.
+        Callers in `on_compile` are told before: it takes seconds."""
         if not has_compiler():
             from jittok.errors import CompilerMissing
             from jittok.kernels.jit import shipped

@@ -1,7 +1,7 @@
 """Which files of a cache may be run or followed: those that only this user, or root, could have written.
 
 Folder and file are opened without following links and asked through their descriptors, so nothing can be exchanged
-between the question and the use. Whoever may write to a folder may put anything in it; hence both are asked.
+between the question and the use. A user who may write to a folder may put anything in it, so both are checked.
 
 Here and wherever else each start comes by, paths are `str`: `pathlib` takes 4 ms to import.
 """

@@ -1,7 +1,7 @@
 """A text chunk by chunk: the step that all loops over pre-tokens share, in encoding and in training.
 
 A chunk is so small that the offsets of its pre-tokens stay in the first-level cache. It ends where the last pre-token
-that began in it begins, and the next chunk starts there: a splitter matches anew at each pre-token, independently of
+that began in it begins, and the next chunk starts there: a splitter starts again at each pre-token, independently of
 the text before. For example, chunks of 8 bytes of "some words here":
 
     some wor|     " wor" began in the chunk and may go on: the chunk is "some", 1 pre-token
