@@ -269,7 +269,7 @@ def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, score
             end += 1
             token = get_i32(own.units, UNIT * node + VALUE)
             if scored:  # no branch on whether a token ends here or wins: neither is predictable
-                total, best = here + score(own, token, node), get_f64(own.sums, end - begin)
+                total, best = float(here) + float(score(own, token, node)), get_f64(own.sums, end - begin)
                 arc, better = np.uint64(token & _LOW) << _32 | np.uint64(p), total > best
                 put_f64(own.sums, end - begin, total if better else best)
                 put_u64(own.arcs, end, arc if better else get_u64(own.arcs, end))
