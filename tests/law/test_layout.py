@@ -49,7 +49,8 @@ def test_no_file_is_longer_than_800_lines() -> None:
     assert not long, f"more than one concept in {long}?"
 
 
-MOST_NAMES = 20
+MOST_NAMES = 24
+"""What a newcomer meets in the package: what users import, and the rooms between a text and its ids."""
 INNER = ("kernels", "common")
 """Packages that only hold others."""
 
@@ -66,7 +67,7 @@ def rooms() -> set[str]:
     return names_in(ROOT / "jittok") - {*INNER} | inner
 
 
-def test_a_newcomer_meets_at_most_20_names() -> None:
+def test_a_newcomer_meets_at_most_24_names() -> None:
     assert len(names_in(ROOT / "jittok")) <= MOST_NAMES
 
 
