@@ -23,8 +23,12 @@ from jittok.cli.common import note
 from jittok.cli.common.parser import EXAMPLES, Parser, in_one_line
 from jittok.errors import JittokError
 
-COMMANDS = ("encode", "decode", "count", "info", "compare", "convert", "trace", "corpus", "verify", "train", "cache")
-"""Command modules of this package, in the order of --help."""
+COMMANDS = (
+    "encode", "decode", "count", "info", "try", "compare", "convert", "trace", "corpus", "verify", "train", "cache",
+)  # fmt: skip
+"""Commands, in the order of --help. Each is a module of this package."""
+MODULES = {"try": "try_file"}
+"""Command -> its module, where the name of the command cannot be that of a module."""
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
 """Exceptions caused by bad input, files or installations. Anything else is reported as an internal error."""
 NAMES = ("FILE", "FILE|NAME", "ID|FILE", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
@@ -69,7 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"jittok {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name in COMMANDS:
-        module = importlib.import_module(f"jittok.cli.{name}")
+        module = importlib.import_module(f"jittok.cli.{MODULES.get(name, name)}")
         command = commands.add_parser(
             name, help=module.HELP, description=module.HELP, epilog=f"{EXAMPLES}\n{module.EXAMPLES}"
         )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jittok.common.writers.atomic_files import atomic_file, is_stream
+from jittok.compare.proof.texts import TEXTS
 from jittok.convert.forms import ByteBpeForm, TokenizerForm, form_of
-from jittok.convert.hard_texts import TEXTS
 from jittok.convert.targets import ggufs, write_json, write_model, write_ranks
 from jittok.errors import InWords, UnsupportedVocab
 from jittok.kernels.inputs import documents

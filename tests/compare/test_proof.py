@@ -1,0 +1,154 @@
+"""A tokenizer file beside its own library: equal where nothing is planted, and each planted difference is found."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_files import HERE
+
+import jittok
+from jittok.cli import main
+from jittok.compare.proof import libraries
+from jittok.compare.proof.libraries import LibraryMissing, installed, kind_of, release_of
+from jittok.compare.proof.prove import bundled_texts, prove, shortened
+from jittok.vocab.releases import NEWEST
+
+SETS = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))
+TEXTS = [("text 1", "Hello, wörld 123"), ("text 2", "a\u0301 fi  \n<s>[CLS]x"), ("text 3", "日本語 테스트")]
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    with tarfile.open(HERE / f"{name}.tar.xz") as file:
+        file.extractall(folder, filter="data") if hasattr(tarfile, "data_filter") else file.extractall(folder)
+    return folder / name
+
+
+def need(path: Path) -> None:
+    """Skip where the own library of a file is not installed."""
+    try:
+        installed(kind_of(jittok.load(path).vocab))
+    except LibraryMissing as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_recorded_files_are_their_librarys(name: str, tmp_path: Path) -> None:
+    path = unpacked(name, tmp_path)
+    need(path)
+    found = prove(path, [*TEXTS, *bundled_texts()[:44]], timed=False)
+    assert found.same, str(found)
+    assert found.texts == len(TEXTS) + 44
+    assert "equal: ids" in str(found)
+
+
+@pytest.mark.parametrize("name", jittok.bundled_names())
+def test_bundled_vocabularies_are_llama_cpps(name: str, tmp_path: Path) -> None:
+    from jittok.vocab.bundled import bundled_source
+
+    path = tmp_path / f"{name}.gguf"
+    path.write_bytes(bundled_source(name))
+    need(path)
+    assert prove(path, bundled_texts()[:44], timed=False).same
+
+
+def byte_level(folder: Path) -> dict[str, Any]:
+    """A small byte-level tokenizer.json, written to a folder."""
+    content: dict[str, Any] = json.loads(
+        (unpacked("syn-bpe-prefix-space", folder) / "tokenizer.json").read_text("utf-8")
+    )
+    return content
+
+
+def lowercase(content: dict[str, Any]) -> None:
+    content["normalizer"] = {"type": "Lowercase"}
+
+
+def cut_digits(content: dict[str, Any]) -> None:
+    content["pre_tokenizer"] = {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "Digits", "individual_digits": True}, content["pre_tokenizer"]],
+    }
+
+
+def fewer_merges(content: dict[str, Any]) -> None:
+    content["model"]["merges"] = content["model"]["merges"][: len(content["model"]["merges"]) // 2]
+
+
+@pytest.mark.parametrize(
+    ("plant", "cause"), [(lowercase, "normalizer: "), (cut_digits, "split: "), (fewer_merges, "model: ")]
+)
+def test_a_planted_difference_is_found_and_named(
+    plant: Callable[[dict[str, Any]], None], cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tokenizers")
+    content = byte_level(tmp_path)
+    mine, other = tmp_path / "tokenizer.json", tmp_path / "other.json"
+    mine.write_text(json.dumps(content), encoding="utf-8")
+    plant(content)
+    other.write_text(json.dumps(content), encoding="utf-8")
+    read = libraries._tokenizers
+    monkeypatch.setitem(libraries._READERS, "tokenizer.json", lambda _path, vocab, version: read(other, vocab, version))
+    texts = [("plain", "zz"), ("a.txt:7", "Is THE answer to it 1234567 and that the others interesting?")]
+    found = prove(mine, texts, timed=False)
+    difference = found.difference
+    assert difference is not None
+    assert not found.same
+    assert difference.where == "a.txt:7"
+    assert difference.cause.startswith(cause), difference.cause
+    assert len(difference.text) < 20
+    assert difference.jittok != difference.library
+    assert "DIFFERENT: 1 of 2 texts" in str(found)
+    assert found.report().startswith("```text\n")
+
+
+def test_the_status_says_whether_anything_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tokenizers")
+    path = unpacked("syn-wordpiece-flags", tmp_path) / "tokenizer.json"
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"text": "one"}\n{"text": "two three"}\n', encoding="utf-8")
+    assert main(["try", str(path), str(data), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["same"] is True
+    assert (said["texts"], said["bytes"]) == (2, 12)
+    assert said["seconds"][0] > 0
+    assert main(["try", str(path), str(data), "--bytes", "1", "--no-speed"]) == 0
+    shown = capsys.readouterr()
+    assert "1 texts, 3 bytes" in shown.out
+    assert "stopped after 1 of DATA" in shown.err
+    read = libraries._tokenizers
+
+    def shifted(file: Path, vocab: Any, version: str) -> libraries.Library:
+        found = read(file, vocab, version)
+        return found._replace(encode=lambda text, *way: [token + ("two" in text) for token in found.encode(text, *way)])
+
+    monkeypatch.setitem(libraries._READERS, "tokenizer.json", shifted)
+    assert main(["try", str(path), str(data), "--report", "--no-speed"]) == 1
+    assert "first in" in (shown := capsys.readouterr().out)
+    assert "data.jsonl, line 2" in shown
+
+
+def test_a_missing_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setitem(libraries.PACKAGES, "gguf", ("no_such_module", "llama-cpp-python"))
+    assert main(["try", "gpt-2"]) == 2
+    assert "pip install llama-cpp-python" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "told"), [("0.3.36", "0.3.36", False), ("0.3.99", NEWEST, True), ("0.2.1", "0.3.36", True)]
+)
+def test_the_release_nearest_to_an_installed_one(version: str, release: str, told: bool) -> None:
+    found, remark = release_of(version)
+    assert (found, bool(remark)) == (release, told)
+
+
+def test_texts_shrink_to_what_still_differs() -> None:
+    assert shortened("abc" * 1000 + "X" + "def" * 999, lambda part: "X" in part) == "X"
+    assert shortened("ab" * 40 + "XY", lambda part: "X" in part and "Y" in part) == "XY"
+    assert len(shortened("a" * 100, lambda part: len(part) > 50, most=3)) > 50  # bounded
