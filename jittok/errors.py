@@ -10,6 +10,10 @@ JittokError
 ├── InvalidToken      (IndexError)  token, vocab_size
 ├── MalformedArray    (ValueError)  where, found, expected
 ├── CorpusError       (ValueError)  where, found, expected
+├── ChatError         (ValueError)  where, found, expected
+│   ├── MarksLost                   a step of a template makes text of unknown origin
+│   ├── MixedToken                  offset, token: partly of literal text
+│   └── TemplateError               line of the template
 ├── CompilerMissing   (ImportError) what, reason
 └── UnsupportedMachine (ImportError) found, expected
 """
@@ -171,6 +175,44 @@ class CorpusError(JittokError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._given
+
+
+class ChatError(JittokError, ValueError):
+    """A chat that cannot be rendered or encoded; `where` is a message, a template or an option."""
+
+    def __init__(self, where: str, found: object, expected: str) -> None:
+        super().__init__(f"{where}: found {_clip(found)}, expected {expected}")
+        self.where, self.found, self.expected = where, found, expected
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.where, self.found, self.expected)
+
+
+class MarksLost(ChatError):
+    """A step of a chat template makes text of which it is not known from which message it came."""
+
+
+class TemplateError(ChatError):
+    """A chat template that is invalid, that refuses a chat, or that goes beyond a bound. `line`: in the template."""
+
+    def __init__(self, where: str, found: object, expected: str, line: int | None = None) -> None:
+        super().__init__(where, found, expected)
+        self.line = line
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.where, self.found, self.expected, self.line)
+
+
+class MixedToken(ChatError):
+    """A special token whose text is partly literal (see `Tokenizer.encode`). `offset`: bytes; `token`: its text."""
+
+    def __init__(self, offset: int, token: bytes) -> None:
+        found = InWords(f"{token.decode(errors='replace')!r}, of which a part is literal text")
+        super().__init__(f"byte {offset}", found, "special tokens whose text is all literal, or not at all")
+        self.offset, self.token = offset, token
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.offset, self.token)
 
 
 class CompilerMissing(JittokError, ImportError):

@@ -16,7 +16,7 @@ ENCODING = {"add_special": False, "parse_special": False, "errors": "strict"}
 BATCH = {**ENCODING, "threads": None, "progress": False}
 DECODING = {"remove_special": False, "unparse_special": False, "clean": True}
 METHODS = {
-    "encode": {**ENCODING, "threads": None},
+    "encode": {**ENCODING, "threads": None, "literal": None},
     "encode_batch": BATCH,
     "encode_stream": BATCH,
     "count": {**ENCODING, "threads": None},

@@ -18,7 +18,8 @@ import numpy as np
 
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
 from jittok.encode.buffers import Workspace
-from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT, TEXT_PREFIXED
+from jittok.errors import MixedToken
+from jittok.kernels.fragments import MIXED_TOKEN, NEED, OFFSET, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT, TEXT_PREFIXED
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I32, I64, frozen
 from jittok.kernels.special import partition, tables
@@ -47,6 +48,7 @@ class EncodeOptions(NamedTuple):
     searches: bool  # whether a token may be found
     later: SpecialTokens | None  # tokens that are searched for once text is normalized
     replace: bool  # whether text that cannot be encoded becomes U+FFFD
+    literal: tuple[Any, int] | None = None  # PartitionWork.literal and .mixed of the documents, if some text is literal
 
     @property
     def cuts(self) -> bool:
@@ -81,6 +83,13 @@ class LlamaCutter:
         numbers, searches = (int(before >= 0), int(after >= 0)), bool(special.ids.size)
         return EncodeOptions(partition.cut_documents, (special,), before, after, numbers, searches, None, replace)
 
+    def guarded(self, guarded: frozenset[int], add_special: bool, replace: bool) -> EncodeOptions:
+        """The options of a call with `parse_special` and literal text, which cannot become one of the tokens
+        `guarded`."""
+        return self.options(
+            add_special, True, replace, tables.build_special(self._vocab, self._vocab.special_tokens, guarded)
+        )
+
     def bare_options(self) -> EncodeOptions:
         """Options for plain text: no special token is searched for, and none is added."""
         return self.options(False, False, False, tables.build_special(self._vocab, np.zeros(0, np.int32)))
@@ -90,10 +99,10 @@ class FileCutter:
     """The rule of a file other than GGUF: leftmost, then longest, in two searches; see `special.leftmost`."""
 
     def __init__(
-        self, pipeline: Pipeline, make: Callable[[bool, bool], SpecialTokens], pieces: Any = None, again: bool = False,
+        self, pipeline: Pipeline, make: Callable[..., SpecialTokens], pieces: Any = None, again: bool = False,
         known: tuple[SpecialTokens | None, ...] = (None,) * 4,
     ) -> None:  # fmt: skip
-        """make(later, parse_special): the tables of one search.
+        """make(later, parse_special, guarded=ids): the tables of one search.
 
         pieces: the arrays of the model, if sentencepiece's user-defined pieces are cut out
         again: whether the second search is done after the text is normalized, not here
@@ -114,8 +123,19 @@ class FileCutter:
         searches = [self._search(later, parse) for parse in (False, True) for later in (False, True)]
         return dict(zip(names, searches, strict=True))
 
+    def guarded(self, guarded: frozenset[int], add_special: bool, replace: bool) -> EncodeOptions | None:
+        """The options of a call with `parse_special` and literal text, which cannot become one of the tokens `guarded`.
+        None if such a token is searched for once text is normalized: then offsets are others."""
+        raw, later = (self._make(later, True, guarded=guarded) for later in (False, True))
+        again = self._again and bool(np.isin(later.ids, sorted(guarded)).any())
+        return None if again else self._options(add_special, replace, raw, later)
+
     def options(self, add_special: bool, parse_special: bool, replace: bool) -> EncodeOptions:
         """The options of one call."""
+        raw, later = self._search(False, parse_special), self._search(True, parse_special)
+        return self._options(add_special, replace, raw, later)
+
+    def _options(self, add_special: bool, replace: bool, raw: SpecialTokens, later: SpecialTokens) -> EncodeOptions:
         from jittok.common.pipeline.pipeline import FIRST_TEXT
         from jittok.kernels.special.leftmost import cut_leftmost
         from jittok.kernels.special.user_defined_pieces import cut_user_defined
@@ -123,7 +143,6 @@ class FileCutter:
         single = self._pipeline.single if add_special else (FIRST_TEXT,)
         at = single.index(FIRST_TEXT)
         before, after = frozen(single[:at], np.int32), frozen(single[at + 1 :], np.int32)
-        raw, later = self._search(False, parse_special), self._search(True, parse_special)
         kernel: Any = cut_leftmost
         found: tuple[Any, ...] = raw, no_tokens() if self._again else later
         if self._pieces is not None:
@@ -149,21 +168,27 @@ def no_tokens() -> SpecialTokens:
 
 
 def cut(workspace: Workspace, docs: Documents, first: int, last: int, rule: EncodeOptions) -> int:
-    """Write the fragments of documents first .. last - 1 to the workspace. Returns their number."""
+    """Write the fragments of documents first .. last - 1 to the workspace. Returns their number. MixedToken, with
+    an offset in the data alone."""
     if workspace.document_ends.size < last - first:
         workspace.grow_ends(last - first)
     by_llama = rule.kernel is partition.cut_documents
     if by_llama and can_wait(rule.kernel) and nothing_to_cut(rule.tables[0], docs, first, last):
         return whole_document_fragments(workspace, docs, first, last, rule.before, rule.after)
     while True:
+        work = workspace.special_work
+        if rule.literal is not None:
+            work = work._replace(literal=rule.literal[0], mixed=rule.literal[1])
         code = workspace.run(
-            rule.kernel, *rule.tables, workspace.special_work, docs.data, docs.starts, docs.stops, first, last,
+            rule.kernel, *rule.tables, work, docs.data, docs.starts, docs.stops, first, last,
             rule.before, rule.after, workspace.starts, workspace.stops, workspace.tokens, workspace.document_ends,
             workspace.report,
         )  # fmt: skip
         if code >= 0:
             return int(code)
         need = int(workspace.report[NEED])
+        if code == MIXED_TOKEN:
+            raise MixedToken(int(workspace.report[OFFSET]), b"")
         if code == OUT_OF_CAPACITY:
             workspace.grow_fragments(max(need, 2 * workspace.starts.size))
         elif code != OUT_OF_WORK:

@@ -94,6 +94,7 @@ class Encoder:
         self._cache = {"cache_bytes": cache_bytes} if cache_bytes is not None and _has_cache(self.model) else {}
         self.ids_per_byte = 0.4  # a guess for the next texts, from the last ones of any thread
         self._rules: dict[tuple[bool, bool, bool], EncodeOptions] = {}
+        self.literal_rules: dict[tuple[bool, bool], Any] = {}  # see `literal`
         self._workspaces: list[Workspace] = []
         self.kept: list[Mapping] = []  # mappings of ids, shared by all threads, see `buffers`
         self.builtins: dict[int, Any] = {}  # by id of their rules, see `short_text`

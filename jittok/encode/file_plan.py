@@ -72,7 +72,7 @@ from jittok.kernels.normalize.sentencepiece import known_characters
 from jittok.kernels.pretokenize.compile import chain_of, halves
 from jittok.kernels.pretokenize.splitters import GENERAL
 from jittok.kernels.pretokenize.splitters.word_bitmap import KEEPS, NO_LIMIT, SPELLS, WordBitmap
-from jittok.kernels.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
+from jittok.kernels.special.tables import GUARDED, ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens, tables_of
 from jittok.kernels.special.user_defined_pieces import user_defined, user_defined_normalized
 from jittok.kernels.vocab_cache import CachedArrays
 
@@ -166,9 +166,12 @@ def refuse_empty_tokens(pipeline: Pipeline) -> None:
             )  # fmt: skip
 
 
-def search_tables(pipeline: Pipeline, later: bool, parse_special: bool, prepared: bool = False) -> SpecialTokens:
+def search_tables(
+    pipeline: Pipeline, later: bool, parse_special: bool, prepared: bool = False, guarded: frozenset[int] = frozenset()
+) -> SpecialTokens:
     """The tokens of one search. prepared: user-defined pieces are searched for in normalized texts. Without
-    `parse_special`, tokens flagged special are found but left as text (id -1)."""
+    `parse_special`, tokens flagged special are found but left as text (id -1). guarded: those that literal text cannot
+    become."""
     found, change = (
         dict[bytes, tuple[int, int]](),
         partial(normalized, pipeline) if later and pipeline.normalize else bytes,
@@ -182,7 +185,9 @@ def search_tables(pipeline: Pipeline, later: bool, parse_special: bool, prepared
             strips = (STRIPS_LEFT if flags & LSTRIP else 0) | (STRIPS_RIGHT if flags & RSTRIP else 0)
             strips |= ONLY_WORD if flags & SINGLE_WORD else 0
             found[change(token.content.encode())] = -1 if hidden else token.id, strips  # of equal texts the last
-    rows = [(text, token, strips) for text, (token, strips) in found.items() if text]
+    rows = [
+        (text, token, strips | (GUARDED if token in guarded else 0)) for text, (token, strips) in found.items() if text
+    ]
     if all(token < 0 for _, token, _ in rows):
         rows = []
     rows.sort(key=lambda row: -len(row[0]))

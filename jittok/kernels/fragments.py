@@ -56,6 +56,8 @@ CHARSMAP_NODE = -14
 """UGM: the character map has a link to unit report[FOUND], which is outside of it, at report[OFFSET]."""
 CHARSMAP_REPLACEMENT = -15
 """UGM: the character map's replacement at report[FOUND] is outside of it or not terminated."""
+MIXED_TOKEN = -4
+"""The search for special tokens: the text of one, whose id is report[FOUND], is literal in part, at report[OFFSET]."""
 NOT_UTF8 = -16
 """A file other than GGUF: the text is invalid UTF-8 at report[OFFSET]."""
 

@@ -34,7 +34,7 @@ from jittok.reference.limits import MeasuredText, MeasuredTokens
 from jittok.reference.models.sentencepiece import SentencePieceEncoder
 from jittok.reference.models.word_model import Word, word_model
 from jittok.reference.normalize import normalizer
-from jittok.reference.special import Fragment, Search
+from jittok.reference.special import Admits, Fragment, Literal, Search
 from jittok.reference.split import splitter
 from jittok.reference.text import Piece, Token, Unit, joined, read_text
 
@@ -90,16 +90,20 @@ class Runner:
         """The encoder of texts, for sentencepiece's models."""
         return SentencePieceEncoder(self.pipeline)
 
-    def words(self, text: Piece, parse_special: bool, see: See = nothing) -> Iterator[Piece | Token]:
-        """The words of a text, and the added tokens between them."""
-        for token, start, stop in _without_overlap(self.raw.cut(text.text, parse_special)):
+    def words(
+        self, text: Piece, parse_special: bool, see: See = nothing, literal: Literal | None = None
+    ) -> Iterator[Piece | Token]:
+        """The words of a text, and the added tokens between them. literal: the bytes that are none."""
+        for token, start, stop in _without_overlap(self.raw.cut(text.text, parse_special, _admits(literal, text))):
             if token is not None:
                 yield Token(token, *_unit(text, start, stop))
                 continue
             piece = text.part(start, stop)
             see("cut", piece)
             piece = self._normalized(piece, see, len(text.text[:start].encode()) if self._measures else 0)
-            for later, first, last in _without_overlap(self.later.cut(piece.text, parse_special)):
+            for later, first, last in _without_overlap(
+                self.later.cut(piece.text, parse_special, _admits(literal, piece))
+            ):
                 if later is not None:
                     yield Token(later, *_unit(piece, first, last))
                 else:
@@ -156,12 +160,12 @@ class Runner:
             self.word.ids(word.text, out)
         return out.tolist()
 
-    def align(self, text: Piece, parse_special: bool = False) -> list[Token]:
-        """The ids of a text with their spans in its document."""
+    def align(self, text: Piece, parse_special: bool = False, literal: Literal | None = None) -> list[Token]:
+        """The ids of a text with their spans in its document. literal: see `words`."""
         if self.pieces:
             return self.aligned(self.squeezed(text))
         out: list[Token] = []
-        for word in self.words(text, parse_special):
+        for word in self.words(text, parse_special, literal=literal):
             for token in [word] if isinstance(word, Token) else self.aligned(word):
                 stop = out[-1].stop if out else 0  # a prefix of words from one unit has that unit's span
                 out.append(token if token.stop >= stop else token._replace(stop=stop))
@@ -266,6 +270,17 @@ def _without_overlap(found: Iterable[Fragment]) -> Iterator[Fragment]:
         yield before
 
 
+def _admits(literal: Literal | None, piece: Piece) -> Admits | None:
+    """`Literal.admits` for characters of a piece: those of the document that they came from are asked for."""
+    if literal is None:
+        return None
+
+    def admits(token: int, text: bytes, start: int, stop: int) -> bool:
+        return literal.admits(token, text, *_unit(piece, start, stop))
+
+    return admits
+
+
 def _unit(piece: Piece, start: int, stop: int) -> Unit:
     return (start, stop) if piece.units is None else joined(piece.units, start, stop)
 
@@ -279,10 +294,13 @@ def runner(pipeline: Pipeline) -> Runner:
     return found
 
 
-def aligned(pipeline: Pipeline, raw: bytes, add_special: bool, parse_special: bool) -> list[Token]:
-    """The ids of a document with their spans; the special tokens around it have empty spans."""
+def aligned(
+    pipeline: Pipeline, raw: bytes, add_special: bool, parse_special: bool, literal: Literal | None = None
+) -> list[Token]:
+    """The ids of a document with their spans; the special tokens around it have empty spans. literal: see
+    `Runner.words`."""
     single, end = pipeline.single if add_special else (FIRST_TEXT,), len(raw)
     at = single.index(FIRST_TEXT)
-    found = runner(pipeline).align(read_text(raw), parse_special)
+    found = runner(pipeline).align(read_text(raw), parse_special, literal)
     before = [Token(token, 0, 0) for token in single[:at]]
     return [*before, *found, *(Token(token, end, end) for token in single[at + 1 :])]

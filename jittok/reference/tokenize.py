@@ -21,7 +21,7 @@ from jittok.common.unicode.tables import REPLACEMENT, utf8
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.kernels.pretokenize.spaces_in_words import spaces_in_words
 from jittok.reference.decode import detokenize, token_to_piece
-from jittok.reference.special import partition
+from jittok.reference.special import Literal, partition
 from jittok.reference.steps import words
 from jittok.reference.text import Mapped, Token, mapped
 from jittok.vocab import NO_TOKEN, Vocab
@@ -50,15 +50,18 @@ def align(
     return [token.id for token in found], [(token.start, token.stop) for token in found]
 
 
-def tokens(vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False) -> Iterator[Token]:
-    """The tokens of a text with their spans."""
+def tokens(
+    vocab: Vocab, text: bytes, *, add_special: bool = False, parse_special: bool = False,
+    literal: Literal | None = None,
+) -> Iterator[Token]:  # fmt: skip
+    """The tokens of a text with their spans. literal: the bytes that are no special tokens."""
     if not type_of(vocab).has_tokens:
         raise UnsupportedVocab(vocab.source, "tokenizer.ggml.model", vocab.model, "a type that can tokenize")
     before, after = around(vocab) if add_special else (NO_TOKEN, NO_TOKEN)
     if before != NO_TOKEN:
         yield Token(before, 0, 0)
     after_special = True
-    for token, start, stop in partition(vocab, text, parse_special):
+    for token, start, stop in partition(vocab, text, parse_special, literal=literal):
         if token is not None:
             yield Token(token, start, stop)
         else:

@@ -29,7 +29,9 @@ from jittok.kernels.inputs import Documents, Errors, OneText, check_options, to_
 from jittok.kernels.jit import WouldCompile, frozen, interruptible_if_long, run_interruptible, without_compiling
 from jittok.kernels.pretoken_cache.default_size import bounded, default_cache_bytes
 from jittok.kernels.vocab_cache import CachedArrays, save_arrays
-from jittok.tokenizer.facts import KERNELS, SPECIAL_IDS, Fact, or_none
+from jittok.tokenizer.chatting import Chatting
+from jittok.tokenizer.facts import KERNELS, Fact, or_none
+from jittok.tokenizer.looking import Looking
 from jittok.tokenizer.pickling import own_of, read_only
 from jittok.tokenizer.python_fallback import decode_in_python, piece_in_python
 from jittok.vocab import Vocab, bundled_names
@@ -47,19 +49,13 @@ if TYPE_CHECKING:
     from jittok.encode.encoder import Encoder
     from jittok.kernels.inputs import Texts
     from jittok.kernels.memory.encode_builtin import Builtin
-    from jittok.trace import Trace
-    from jittok.trace.explain import Explanation
 
 A_TEXT = b"a text"
-EXAMPLE = "Hello 1234"
-"""The text that steps are shown on."""
 IDS_PER_SLICE = 1 << 18
 """Ids that are decoded at once."""
-SHOWN_SPECIAL = 300
-"""Special tokens that a tokenizer shows of itself in a notebook."""
 
 
-class Tokenizer:
+class Tokenizer(Chatting, Looking):
     """A tokenizer that encodes and decodes exactly as llama.cpp does (for a GGUF vocabulary) or as the model's own
     library (for any other file). Immutable, thread-safe and picklable.
 
@@ -150,19 +146,32 @@ class Tokenizer:
 
     def encode(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
-        threads: int | None = None, **others: NoReturn,
+        threads: int | None = None, literal: ArrayLike | None = None, **others: NoReturn,
     ) -> Ids:  # fmt: skip
         """int32[n]: the ids of one text, str or bytes (which need not be UTF-8), a NumPy array (see `Ids`).
+
+        `literal`: spans of the text, (n, 2) offsets, in characters of a str, in bytes of bytes. There no token that
+        needs `parse_special` is found: what users wrote cannot become a control token. One that is literal in part
+        raises MixedToken.
 
         `errors="replace"`: a lone surrogate of a str, and bytes that no tokenizer can take, are encoded as U+FFFD (or
         as the unknown token). Raises EncodingFailed otherwise. `threads`: as for `encode_batch`, for a text of 4 MB and
         more; a shorter one takes no other thread.
         """
-        if add_special is False and parse_special is False and errors == "strict" and threads is None and not others:
+        if (
+            add_special is False
+            and parse_special is False
+            and errors == "strict"
+            and threads is None
+            and literal is None
+            and not others
+        ):
             builtin = self._plain  # a dictionary would be asked for longer than a short text takes
         else:
             if others:
                 refuse_keywords(self.encode, others)
+            if literal is not None:
+                return self._encode_literal(text, literal, add_special, parse_special, errors)
             try:
                 builtin = self._builtins.get((add_special, parse_special, errors)) if threads is None else None
             except TypeError:  # see `_rule`
@@ -583,39 +592,6 @@ class Tokenizer:
         vocab, encoder = self.gguf("align"), self._encoder
         return Aligner(vocab, self._key, None if encoder is None else encoder.arrays)
 
-    def explain(
-        self, text: OneText = EXAMPLE, *, add_special: bool = False, parse_special: bool = False,
-        errors: Errors = "strict", **others: NoReturn,
-    ) -> Explanation:  # fmt: skip
-        """The steps of this tokenizer from a text to its ids, as a table: what each does in the file's own words, the
-        kernel or plain Python that does it and where that is, and an example after it. Raises as `encode` does."""
-        if others:
-            refuse_keywords(self.explain, others)
-        from jittok.encode.plan import rows_of
-        from jittok.trace.explain import explain
-
-        encoder, rule = self._rule(add_special, parse_special, errors)
-        raw = to_bytes(text, rule.replace)
-        ids = encoder.one(raw, rule).tolist()
-        return explain(self.vocab, rows_of(encoder, rule), raw, ids, rule.around, bool(parse_special))
-
-    def trace(
-        self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
-        **others: NoReturn,
-    ) -> Trace:  # fmt: skip
-        """Every stage of encoding one text, as data and as pictures; slow. Raises as `encode` does."""
-        if others:
-            refuse_keywords(self.trace, others)
-        from jittok.trace import trace_file, trace_text
-
-        encoder, rule = self._rule(add_special, parse_special, errors)
-        raw = to_bytes(text, rule.replace)
-        ids = encoder.one(raw, rule).tolist()
-        asked = {"add_special": add_special, "parse_special": parse_special}
-        if isinstance(self.vocab, Pipeline):
-            return trace_file(self.vocab, raw, ids, **asked)
-        return trace_text(self.vocab, raw, ids, replace=rule.replace, **asked)
-
     @property
     def pipeline(self) -> Pipeline:
         """The steps from text to ids and back, as data: llama.cpp's for a GGUF, else those of the file."""
@@ -748,17 +724,6 @@ class Tokenizer:
     def __repr__(self) -> str:
         pre = f", pre={self.pre!r}" if self.pre else ""
         return f"<jittok.Tokenizer {self.name or self.vocab.source!r}: {self.type}{pre}, {self.vocab_size} tokens>"
-
-    def _repr_html_(self) -> str:
-        from jittok.common.display import html
-
-        ids = {name: token for name in SPECIAL_IDS if (token := getattr(self, name)) is not None}
-        merges = self.vocab.merge_offsets.size - 1 if isinstance(self.vocab, Vocab) else self.vocab.merges
-        rows = [("type", self.type), ("pre", self.pre), ("tokens", self.vocab_size), ("merges", merges or None)]
-        flags = [(name, getattr(self, name)) for name in ("add_bos", "add_eos", "add_space_prefix")]
-        facts = [(name, value) for name, value in [*rows, *ids.items(), *flags] if value is not None]
-        shown = self.describe(sorted(self.special_ids)[:SHOWN_SPECIAL])
-        return html.facts(self.name or self.vocab.source, facts, shown)
 
     if not TYPE_CHECKING:  # a checker tells that it is not callable
 

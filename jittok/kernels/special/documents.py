@@ -38,7 +38,7 @@ def open_search(special: SpecialTokens, work: Any, data: U8, second: bool) -> Se
         window(special.run_ranks), window(special.run_at), window(special.trie.units), window(special.ids),
         window(special.lengths), window(special.strips), window(work.keys), window(work.heap), window(work.owners),
         open_long(special.long), window(work.later) if second else window(work.long), work.long.size,
-        window(work.begun), 1 if second else 0,
+        window(work.begun), 1 if second else 0, window(work.literal), work.mixed,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
+from jittok.kernels.fragments import FOUND, MIXED_TOKEN, NEED, OFFSET, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
 from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, as_int64, helper, kernel
 from jittok.kernels.memory import get_i32, get_u8
 from jittok.kernels.special.documents import (
@@ -26,7 +26,15 @@ from jittok.kernels.special.documents import (
     put_ids,
 )
 from jittok.kernels.special.partition import PartitionWork
-from jittok.kernels.special.search import SearchWindow, know_long, next_occurrence
+from jittok.kernels.special.search import (
+    MIXED,
+    REFUSED,
+    SearchWindow,
+    judged,
+    know_long,
+    longest_admitted,
+    next_occurrence,
+)
 from jittok.kernels.special.tables import ONLY_WORD, STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.kernels.structures.double_array import NO_VALUE
 from jittok.kernels.structures.utf8 import decode
@@ -76,6 +84,16 @@ def _make_cut(put_text: Callable[..., int]) -> Callable[..., int]:
             i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
             if rank == NO_VALUE:
                 break
+            verdict = judged(w, i, rank)
+            if verdict == REFUSED:
+                rank = longest_admitted(w, i, get_i32(w.lengths, rank))
+                if rank == NO_VALUE:
+                    i += 1
+                    continue
+                verdict = judged(w, i, rank)
+            if verdict == MIXED:
+                report[OFFSET], report[FOUND] = i, get_i32(w.ids, rank)
+                return MIXED_TOKEN
             begin, end = i, i + get_i32(w.lengths, rank)
             i = end
             token, strips = get_i32(w.ids, rank), get_u8(w.strips, rank)
@@ -139,8 +157,8 @@ def cut_leftmost(
     out_starts, out_stops: int64[capacity], out_tokens: int32[capacity] the fragments, see `jittok.kernels.fragments`
     ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
 
-    Returns the number of fragments, OUT_OF_CAPACITY with a larger capacity in report[NEED], or OUT_OF_WORK with the
-    bytes of a text for `make_work` there. Linear in bytes.
+    Returns the number of fragments, OUT_OF_CAPACITY with a larger capacity in report[NEED], OUT_OF_WORK with the bytes
+    of a text for `make_work` there, or MIXED_TOKEN. Linear in bytes.
     """
     w, out = open_search(raw, work, data, False), open_output(out_starts, out_stops, out_tokens)
     inner = _Search(later, data, 0, 0)

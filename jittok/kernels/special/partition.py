@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
-from jittok.kernels.jit import I64, U8, OutI32, OutI64, helper, inlined, kernel
+from jittok.kernels.fragments import FOUND, MIXED_TOKEN, NEED, OFFSET, OUT_OF_CAPACITY, OUT_OF_WORK, TEXT_PREFIXED
+from jittok.kernels.jit import I64, U8, U32, OutI32, OutI64, frozen, helper, inlined, kernel
 from jittok.kernels.memory import Window, get_i32, get_i64, get_u8, put_i32, put_i64
 from jittok.kernels.special.documents import (
     Output,
@@ -24,7 +24,18 @@ from jittok.kernels.special.documents import (
     put_fragment,
     put_id,
 )
-from jittok.kernels.special.search import SearchWindow, is_alone, longest_of_run, next_occurrence, run_end
+from jittok.kernels.special.search import (
+    MIXED,
+    NOTHING_LITERAL,
+    REFUSED,
+    SearchWindow,
+    is_alone,
+    judged,
+    longest_admitted,
+    longest_of_run,
+    next_occurrence,
+    run_end,
+)
 from jittok.kernels.special.tables import STRIPS_LEFT, STRIPS_RIGHT, SpecialTokens
 from jittok.kernels.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 from jittok.kernels.structures.long_keys import LONG, NONE, long_value, next_long
@@ -38,6 +49,10 @@ SPARE = 3
 """Fragments of a document besides its tokens and the texts before them: the ids around it, and its last text."""
 
 
+NO_LITERAL = frozen([0], np.uint32)
+"""`PartitionWork.literal` where no byte is literal."""
+
+
 class PartitionWork(NamedTuple):
     """Scratch of one thread, for clusters of up to keys.size occurrences in owners.size bytes, and for texts of up to
     long.size bytes in which long tokens are searched for."""
@@ -48,13 +63,15 @@ class PartitionWork(NamedTuple):
     long: OutI32  # [bytes] the long tokens that begin at each offset, see `structures.long_keys`
     later: OutI32  # [bytes] the same for a second search
     begun: OutI64  # [2] the starts of the texts that these two are of
+    literal: U32  # [bytes of the data + 1] how many bytes before each offset are literal; empty if none is
+    mixed: int  # what a guarded token is that is literal in part: MIXED_FAILS or MIXED_IS_TEXT; or NOTHING_LITERAL
 
 
 def make_work(size: int, long: int = 0) -> PartitionWork:
     """Scratch for clusters of up to `size` bytes, and texts of up to `long` bytes in which long tokens may be."""
     return PartitionWork(
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32), np.empty(long, np.int32),
-        np.empty(long, np.int32), np.zeros(2, np.int64),
+        np.empty(long, np.int32), np.zeros(2, np.int64), NO_LITERAL, NOTHING_LITERAL,
     )  # fmt: skip
 
 
@@ -66,7 +83,8 @@ def _blank(byte: int) -> bool:
 
 @helper
 def _longest_free(w: SearchWindow, at: int, length: int, offset: int) -> int:
-    """Rank of the longest admitted token at `at`, shorter than `length`, whose last byte is free, or NO_VALUE.
+    """Rank of the longest admitted token at `at`, shorter than `length`, whose last byte is free and which literal text
+    does not refuse, or NO_VALUE.
 
     owners[offset] belongs to data[at], and the cluster reaches to data[at + length - 1].
     """
@@ -75,7 +93,7 @@ def _longest_free(w: SearchWindow, at: int, length: int, offset: int) -> int:
         long = get_i32(w.long_at, at - get_i64(w.begun, w.slot))
         while long != NONE:
             rank, size = long_value(w.long, long)
-            if size < length and get_i32(w.owners, offset + size - 1) == FREE:
+            if size < length and get_i32(w.owners, offset + size - 1) == FREE and judged(w, at, rank) != REFUSED:
                 return rank
             long = next_long(w.long, long)
         rank, last = NO_VALUE, min(last, LONG)
@@ -85,7 +103,7 @@ def _longest_free(w: SearchWindow, at: int, length: int, offset: int) -> int:
             break
         node = position
         here = get_i32(w.units, UNIT * node + VALUE)
-        if here != NO_VALUE and get_i32(w.owners, offset + i) == FREE:
+        if here != NO_VALUE and get_i32(w.owners, offset + i) == FREE and judged(w, at, here) != REFUSED:
             rank = here
     return rank
 
@@ -146,9 +164,9 @@ def _sort(keys: Window, heap: Window, count: int) -> None:
 
 
 @helper
-def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int) -> None:
+def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int, report: OutI64) -> bool:
     """Assign an owner to each byte of the cluster data[start:stop]. keys[:count]: its occurrences, the longest at each
-    offset.
+    offset. False if a token is literal in part, with its place and id in the report.
 
     origin: the start of the document. An offset is tried again, through the heap, with its next shorter token that may
     still be free, so n bytes with d tokens at each offset cost far less than n * d. All occurrences are inside the
@@ -174,6 +192,9 @@ def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int) ->
             if rank != NO_VALUE:
                 size = _push(w.heap, size, rank << RANK_SHIFT | (position - origin))
             continue
+        if judged(w, position, rank) == MIXED:
+            report[OFFSET], report[FOUND] = position, get_i32(w.ids, rank)
+            return False
         for k in range(offset, offset + length):
             put_i32(w.owners, k, rank)
         strips = get_u8(w.strips, rank)
@@ -188,6 +209,7 @@ def _resolve(w: SearchWindow, origin: int, start: int, stop: int, count: int) ->
         ):  # fmt: skip
             put_i32(w.owners, k, STRIPPED)
             k += 1
+    return True
 
 
 @helper
@@ -258,6 +280,11 @@ def _cut_text(
     block, mask = start - 64, np.uint64(0)
     while True:
         i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+        if rank != NO_VALUE and judged(w, i, rank) == REFUSED:
+            rank = longest_admitted(w, i, get_i32(w.lengths, rank))
+            if rank == NO_VALUE:
+                i += 1
+                continue
         left, right = i, i
         if rank != NO_VALUE:
             right += get_i32(w.lengths, rank)
@@ -274,7 +301,8 @@ def _cut_text(
             if high - low > work.owners.size:
                 report[NEED] = high - low
                 return OUT_OF_WORK
-            _resolve(w, start, low, high, count)
+            if not _resolve(w, start, low, high, count, report):
+                return MIXED_TOKEN
             at, text = _emit(w, out, text, low, high, at)
             count = 0
         if rank == NO_VALUE:
@@ -293,6 +321,9 @@ def _cut_text(
             if at + 5 > capacity:
                 report[NEED] = at + 5
                 return OUT_OF_CAPACITY
+            if judged(w, i, rank) == MIXED:
+                report[OFFSET], report[FOUND] = i, get_i32(w.ids, rank)
+                return MIXED_TOKEN
             at = _put(out, at, text, i, TEXT_PREFIXED)
             at = _put(out, at, i, right, get_i32(w.ids, rank))
             text = i = right
@@ -323,8 +354,8 @@ def cut_documents(
     report: int64[4]
 
     Returns the number of fragments, or OUT_OF_CAPACITY or OUT_OF_WORK, with a size in report[NEED] that suffices for
-    document report[FRAGMENT] where it stopped. Linear in bytes, except for overlapping occurrences that are out of
-    order, which are sorted.
+    document report[FRAGMENT] where it stopped, or MIXED_TOKEN. Linear in bytes, except for overlapping occurrences that
+    are out of order, which are sorted.
     """
     w, out = open_search(special, work, data, False), open_output(out_starts, out_stops, out_tokens)
     own = _Rule(special, work)

@@ -8,11 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok.kernels.jit import helper, inlined
-from jittok.kernels.memory import Window, equal_mask, get_i32, get_i64, get_u8, put_i64, trailing_zeros
+from jittok.kernels.memory import Window, equal_mask, get_i32, get_i64, get_u8, get_u32, put_i64, trailing_zeros
+from jittok.kernels.special.tables import GUARDED
 from jittok.kernels.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
-from jittok.kernels.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value
+from jittok.kernels.structures.long_keys import LONG, NONE, LongWindow, find_long, long_value, next_long
 from jittok.kernels.structures.prefetch import prefetch_text
 from jittok.kernels.structures.sequences import BLOCK, SequenceWindow, ones_begin, threes_begin, twos_begin
+
+NOTHING_LITERAL, MIXED_FAILS, MIXED_IS_TEXT = 0, 1, 2
+"""`PartitionWork.mixed`: no byte is literal; a guarded token that is literal in part is an error, or is text."""
+STANDS, REFUSED, MIXED = 0, 1, 2
+"""A token may be at an offset; it is literal text; it is literal in part."""
 
 
 class SearchWindow(NamedTuple):
@@ -37,6 +43,8 @@ class SearchWindow(NamedTuple):
     long_room: int
     begun: Window  # the start of that text, at index `slot`
     slot: int
+    literal: Window  # see PartitionWork
+    mixed: int
 
 
 @helper
@@ -92,6 +100,42 @@ def _longest(w: SearchWindow, at: int, stop: int) -> int:
         node = position
         here = get_i32(w.units, UNIT * node + VALUE)
         if here != NO_VALUE:
+            rank = here
+    return rank
+
+
+@helper
+def judged(w: SearchWindow, at: int, rank: int) -> int:
+    """Whether a token may be at `at`: STANDS, REFUSED or MIXED."""
+    if w.mixed == NOTHING_LITERAL or not get_u8(w.strips, rank) & GUARDED:
+        return STANDS
+    length = get_i32(w.lengths, rank)
+    inside = (get_u32(w.literal, at + length) - get_u32(w.literal, at)) & 0xFFFFFFFF
+    if inside == 0:
+        return STANDS
+    return REFUSED if inside == length or w.mixed == MIXED_IS_TEXT else MIXED
+
+
+@helper
+def longest_admitted(w: SearchWindow, at: int, length: int) -> int:
+    """Rank of the longest token at `at`, shorter than `length`, that literal text does not refuse, or NO_VALUE. A token
+    of that length is there."""
+    node, rank, last = ROOT, NO_VALUE, length - 1
+    if w.long.count != 0 and length > LONG:
+        long = get_i32(w.long_at, at - get_i64(w.begun, w.slot))
+        while long != NONE:
+            rank, size = long_value(w.long, long)
+            if size < length and judged(w, at, rank) != REFUSED:
+                return rank
+            long = next_long(w.long, long)
+        rank, last = NO_VALUE, min(last, LONG)
+    for i in range(last):
+        position = get_i32(w.units, UNIT * node + BASE) ^ get_u8(w.data, at + i)
+        if get_i32(w.units, UNIT * position + PARENT) != node:
+            break
+        node = position
+        here = get_i32(w.units, UNIT * node + VALUE)
+        if here != NO_VALUE and judged(w, at, here) != REFUSED:
             rank = here
     return rank
 

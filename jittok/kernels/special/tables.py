@@ -19,6 +19,9 @@ from jittok.vocab import Vocab
 UNKNOWN, CONTROL, LSTRIP, RSTRIP = 1, 8, 128, 256
 """llama.cpp's attribute bits that matter here."""
 STRIPS_LEFT, STRIPS_RIGHT, ONLY_WORD = 1, 2, 4
+UNLIKE_TEXT = STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD
+GUARDED = 8
+"""Literal text cannot become this token, see `search.judged`."""
 MOST_BEGINNINGS = 12
 """Up to so many beginnings of tokens are searched for in 64 bytes at once."""
 ANY = 256
@@ -34,15 +37,17 @@ class SpecialTokens(NamedTuple):
 
     first: U8  # [256] 1 where an admitted token begins with this byte
     few: Sequences  # the first one to three bytes of the tokens; empty for too many first bytes
-    runs: I32  # [256] bytes of the longest token with this first byte, if all such tokens are runs of that byte and
-    # none strips; else 0
+    runs: I32  # [256] bytes of the longest token with this first byte, if all such tokens are runs of that byte, and
+    # none strips or is guarded; else 0
     run_ranks: I32  # the rank of the longest of these that fits 0, 1 .. `runs` bytes, or NO_VALUE
     run_at: I32  # [256] the index in run_ranks where those of this byte begin
     trie: DoubleArray  # text -> rank
     ids: I32  # [ranks]
     lengths: I32  # [ranks] bytes
-    strips: U8  # [ranks] STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD; followed by `word_bits` if a token is ONLY_WORD
-    any_strips: int  # whether one of them strips
+    strips: (
+        U8  # [ranks] STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD | GUARDED; followed by `word_bits` if a token is ONLY_WORD
+    )
+    any_strips: int  # whether one of them strips, or matches words only
     long: LongKeys  # the long tokens, which are in the trie, too
 
 
@@ -55,18 +60,20 @@ def compile_special(vocab: Vocab, parse_special: bool) -> SpecialTokens:
     return build_special(vocab, admitted)
 
 
-def build_special(vocab: Vocab, admitted: NDArray[np.int32]) -> SpecialTokens:
-    """Tables of the tokens `admitted`, int32[ranks], which are in llama.cpp's order."""
+def build_special(vocab: Vocab, admitted: NDArray[np.int32], guarded: frozenset[int] = frozenset()) -> SpecialTokens:
+    """Tables of the tokens `admitted`, int32[ranks], which are in llama.cpp's order. guarded: those that literal text
+    cannot become."""
     texts = [
         vocab.token_bytes[vocab.token_offsets[i] : vocab.token_offsets[i + 1]].tobytes() for i in admitted.tolist()
     ]
     attributes = vocab.attributes[admitted]
     strips = np.where(attributes & LSTRIP, STRIPS_LEFT, 0) | np.where(attributes & RSTRIP, STRIPS_RIGHT, 0)
+    strips |= np.where(np.isin(admitted, sorted(guarded)), GUARDED, 0)
     return tables_of(texts, admitted, strips)
 
 
 def tables_of(texts: list[bytes], ids: NDArray[Any], strips: NDArray[Any]) -> SpecialTokens:
-    """Tables of tokens, longest first: their texts, ids, and STRIPS_LEFT | STRIPS_RIGHT | ONLY_WORD."""
+    """Tables of tokens, longest first: their texts, ids, and the flags of `SpecialTokens.strips`."""
     lengths = np.fromiter(map(len, texts), np.int32, len(texts))
     if np.any(lengths[1:] > lengths[:-1]):
         raise AssertionError("special tokens do not come longest first")
@@ -86,7 +93,7 @@ def tables_of(texts: list[bytes], ids: NDArray[Any], strips: NDArray[Any]) -> Sp
         frozen(ids, np.int32),
         frozen(lengths, np.int32),
         frozen(np.append(strips, word_bits()) if (strips & ONLY_WORD).any() else strips, np.uint8),
-        int(strips.any()),
+        int((strips & UNLIKE_TEXT).any()),
         long_keys({text: rank for rank, text in enumerate(texts)}),
     )
 
@@ -122,7 +129,8 @@ def _runs(texts: list[bytes], strips: NDArray[Any]) -> tuple[I32, I32, I32]:
     runs, run_at = np.zeros(256, np.int32), np.zeros(256, np.int32)
     ranks: list[int] = []
     others = {text[0] for text in texts if text and text.count(text[0]) < len(text)}
-    for byte in sorted({text[0] for text in texts if text} - others) if not strips.any() else []:
+    others |= {texts[k][0] for k in np.flatnonzero(strips[: len(texts)] & GUARDED).tolist() if texts[k]}
+    for byte in sorted({text[0] for text in texts if text} - others) if not (strips & UNLIKE_TEXT).any() else []:
         by_length = {len(text): rank for rank, text in reversed(list(enumerate(texts))) if text and text[0] == byte}
         runs[byte], run_at[byte] = max(by_length), len(ranks)
         ranks.append(NO_VALUE)

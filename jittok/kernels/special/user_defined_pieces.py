@@ -13,7 +13,7 @@ import numpy as np
 from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.models import BPE, USER, Pieces
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES
-from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, TEXT, TEXT_PREFIXED
+from jittok.kernels.fragments import FOUND, MIXED_TOKEN, NEED, OFFSET, OUT_OF_CAPACITY, TEXT, TEXT_PREFIXED
 from jittok.kernels.jit import I32, I64, U8, OutI32, OutI64, helper, kernel
 from jittok.kernels.memory import get_i32
 from jittok.kernels.special.documents import (
@@ -25,7 +25,7 @@ from jittok.kernels.special.documents import (
     put_ids,
 )
 from jittok.kernels.special.partition import PartitionWork
-from jittok.kernels.special.search import SearchWindow, next_occurrence
+from jittok.kernels.special.search import MIXED, REFUSED, SearchWindow, judged, longest_admitted, next_occurrence
 from jittok.kernels.special.tables import SpecialTokens
 from jittok.kernels.structures.double_array import NO_VALUE
 
@@ -48,6 +48,16 @@ def _cut_text(
         begin, rank, block, mask = next_occurrence(w, i, stop, block, mask)
         if rank == NO_VALUE:
             break
+        verdict = judged(w, begin, rank)
+        if verdict == REFUSED:
+            rank = longest_admitted(w, begin, get_i32(w.lengths, rank))
+            if rank == NO_VALUE:
+                i = begin + 1
+                continue
+            verdict = judged(w, begin, rank)
+        if verdict == MIXED:
+            report[OFFSET], report[FOUND] = begin, get_i32(w.ids, rank)
+            return MIXED_TOKEN
         if at + spare > out.capacity:
             report[NEED] = at + spare
             return OUT_OF_CAPACITY
@@ -80,8 +90,8 @@ def cut_user_defined(
     out_starts, out_stops: int64[capacity], out_tokens: int32[capacity] the fragments, see `jittok.kernels.fragments`
     ends: int64[last - first] number of fragments up to the end of each document; report: int64[4]
 
-    Returns the number of fragments, OUT_OF_CAPACITY with a larger capacity in report[NEED], or OUT_OF_WORK with the
-    bytes of a text for `make_work` there.
+    Returns the number of fragments, OUT_OF_CAPACITY with a larger capacity in report[NEED], OUT_OF_WORK with the bytes
+    of a text for `make_work` there, or MIXED_TOKEN.
     """
     w, out = open_search(pieces, work, data, False), open_output(out_starts, out_stops, out_tokens)
     spare = before.size + after.size + alone.size + 2
