@@ -27,8 +27,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 OURS = frozenset(
-    ("filelock", "fsspec", "gguf", "isal", "jittok", "llvmlite", "matplotlib", "numba", "numpy", "orjson", "pandas",
-     "polars", "pyarrow", "ray", "regex", "rich", "tqdm", "zstandard")
+    ("filelock", "fsspec", "gguf", "isal", "jittok", "llvmlite", "matplotlib", "numba", "numpy", "obstore", "orjson",
+     "pandas", "polars", "pyarrow", "ray", "regex", "rich", "tqdm", "zstandard")
 )  # fmt: skip
 """Packages that are imported lazily, like parts of the standard library."""
 

@@ -26,8 +26,7 @@ from jittok.corpus.progress import Progress
 from jittok.corpus.ranges.documents import Bad
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.engines import ENGINES, Done, Engine, engine_of
-from jittok.corpus.shards import disk, writer
-from jittok.corpus.shards.disk import Folder
+from jittok.corpus.shards import writer
 from jittok.corpus.shards.ledger import LEDGER, Ledger, State, check_inputs, replay
 from jittok.corpus.shards.manifest import (
     MANIFEST,
@@ -40,6 +39,8 @@ from jittok.corpus.shards.manifest import (
     write_manifest,
 )
 from jittok.corpus.shards.plan import differences, different, make_plan
+from jittok.corpus.store import disk
+from jittok.corpus.store.disk import Folder
 from jittok.errors import CorpusError, InWords, check_local, missing
 
 if TYPE_CHECKING:

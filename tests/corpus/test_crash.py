@@ -15,8 +15,8 @@ import victim
 from conftest import make_texts, write_jsonl
 
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.shards import disk
 from jittok.corpus.shards.ledger import Ledger
+from jittok.corpus.store import disk
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("filelock")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jittok.corpus.shards import disk
+from jittok.corpus.store import disk
 
 
 def test_where_fsync_leaves_data_in_the_drive_the_full_one_is_asked_for(tmp_path: Path, monkeypatch: object) -> None:

@@ -10,10 +10,11 @@ from conftest import make_texts, write_jsonl
 
 from jittok.corpus import Options, compile_corpus, verify
 from jittok.corpus.compiler import LOCK
-from jittok.corpus.shards import disk, manifest
-from jittok.corpus.shards.disk import Folder, file_name, is_component
+from jittok.corpus.shards import manifest
 from jittok.corpus.shards.ledger import Ledger
 from jittok.corpus.shards.manifest import DIGEST, WORK, read_manifest, write_manifest
+from jittok.corpus.store import disk
+from jittok.corpus.store.disk import Folder, file_name, is_component
 from jittok.errors import CorpusError
 
 pytest.importorskip("filelock")

@@ -14,7 +14,8 @@ from pathlib import Path
 import jittok
 from jittok.corpus import Options
 from jittok.corpus.compiler import compile_corpus
-from jittok.corpus.shards import disk, writer
+from jittok.corpus.shards import writer
+from jittok.corpus.store import disk
 
 TOK = None
 

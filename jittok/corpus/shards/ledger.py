@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.corpus.inputs.sources import STDIN, InputHasher, Source, changed
 from jittok.corpus.ranges.units import Key
-from jittok.corpus.shards import disk
-from jittok.corpus.shards.disk import open_regular
 from jittok.corpus.shards.plan import Fact
+from jittok.corpus.store import disk
+from jittok.corpus.store.disk import open_regular
 
 if TYPE_CHECKING:
     pass

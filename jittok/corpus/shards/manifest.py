@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.corpus.inputs.kinds import PACKINGS, READ_AS
 from jittok.corpus.options import CUTS, FIRST_CUTS, Options
-from jittok.corpus.shards import disk
-from jittok.corpus.shards.disk import file_name, open_regular
 from jittok.corpus.shards.ledger import LEDGER, RANGE_FIELDS, State
 from jittok.corpus.shards.plan import INPUTS_FROM
+from jittok.corpus.store import disk
+from jittok.corpus.store.disk import file_name, open_regular
 from jittok.errors import CorpusError, InWords
 from jittok.tokenizer.loading import of_release
 from jittok.vocab.releases import RELEASES

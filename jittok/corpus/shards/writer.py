@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from jittok.corpus.formats.base import LENGTHS, Format, Rows, Shard, Stream
-from jittok.corpus.shards import disk
-from jittok.corpus.shards.disk import Folder, component, create, file_name, open_regular
 from jittok.corpus.shards.ledger import LEDGER
+from jittok.corpus.store import disk
+from jittok.corpus.store.disk import Folder, component, create, file_name, open_regular
 from jittok.errors import CorpusError
 
 Positions = dict[str, list[int]]

@@ -25,8 +25,8 @@ from jittok.corpus.options import Options as Reading
 from jittok.corpus.ranges.cutting import LINE_END_BYTES, Limit
 from jittok.corpus.ranges.documents import Bad, read_texts
 from jittok.corpus.ranges.units import GROUP, Key, RawRange, Unit, read_unit, units
-from jittok.corpus.shards.disk import check_own, component, open_regular
 from jittok.corpus.shards.ledger import LEDGER, Ledger
+from jittok.corpus.store.disk import check_own, component, open_regular
 from jittok.errors import CorpusError, InWords
 from jittok.train.counting.count import CountRun, How, in_turn, scaled
 from jittok.train.counting.counter import Counter

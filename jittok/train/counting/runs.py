@@ -18,8 +18,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.shards import disk
-from jittok.corpus.shards.disk import create, open_regular
+from jittok.corpus.store import disk
+from jittok.corpus.store.disk import create, open_regular
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit import I64, U8, OutU8, kernel
 from jittok.kernels.memory import window
