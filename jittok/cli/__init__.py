@@ -23,10 +23,16 @@ from jittok.cli.common import note
 from jittok.cli.common.parser import EXAMPLES, Parser, in_one_line
 from jittok.errors import JittokError
 
-COMMANDS = (
-    "encode", "decode", "count", "info", "try", "compare", "convert", "trace", "corpus", "verify", "train", "cache",
-)  # fmt: skip
-"""Commands, in the order of --help. Each is a module of this package."""
+TASKS = {
+    "texts and tokens": ("encode", "decode", "count"),
+    "a tokenizer, seen from inside": ("info", "trace"),
+    "a tokenizer beside others": ("try", "compare", "convert"),
+    "training data": ("corpus", "verify"),
+    "a vocabulary of your own": ("train",),
+    "this machine": ("cache", "completion"),
+}
+"""What people come for -> commands, in the order of --help. Each command is a module of this package."""
+COMMANDS = tuple(name for names in TASKS.values() for name in names)
 MODULES = {"try": "try_file"}
 """Command -> its module, where the name of the command cannot be that of a module."""
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
@@ -71,7 +77,11 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = Parser(prog="jittok", description=ABOUT, epilog=f"{EXAMPLES}\n{FIRST}")
     parser.add_argument("--version", action="version", version=f"jittok {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    commands = parser.add_subparsers(
+        title="commands", dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
+    parser.tasks = TASKS
+    parser._action_groups.insert(0, parser._action_groups.pop())  # commands before options
     for name in COMMANDS:
         module = importlib.import_module(f"jittok.cli.{MODULES.get(name, name)}")
         command = commands.add_parser(

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from jittok.cli.common import note
@@ -90,7 +90,22 @@ def in_one_line(text: str) -> str:
 
 
 class Help(argparse.HelpFormatter):
-    """Help with a short usage line, and examples wrapped with shell continuations."""
+    """Help with a short usage line, commands by task, and examples wrapped with shell continuations."""
+
+    tasks: Mapping[str, Sequence[str]] = {}
+
+    def _format_action(self, action: argparse.Action) -> str:
+        """Commands under the tasks that they are for."""
+        if not isinstance(action, argparse._SubParsersAction) or not self.tasks:
+            return super()._format_action(action)
+        subs = {each.dest: each for each in action._get_subactions()}
+        lines = []
+        for task, names in self.tasks.items():
+            lines.append(f"{'':{self._current_indent}}{task}\n")
+            self._indent()
+            lines += [super(Help, self)._format_action(subs[name]) for name in names]
+            self._dedent()
+        return "".join(lines)
 
     def add_usage(self, usage: Any, actions: Iterable[argparse.Action], groups: Any, prefix: Any = None) -> None:
         """Show required options and file arguments; all other options together are [OPTIONS]."""
@@ -126,8 +141,17 @@ def _broken(command: str, width: int) -> list[str]:
 class Parser(argparse.ArgumentParser):
     """argparse with one-line usage errors."""
 
+    tasks: Mapping[str, Sequence[str]] = {}
+    """Tasks -> names of commands, for --help; empty for a command."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": Help, **options})
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        made = super()._get_formatter()
+        if isinstance(made, Help):
+            made.tasks = self.tasks
+        return made
 
     def error(self, message: str) -> NoReturn:
         """Print one line and exit with status 2."""
