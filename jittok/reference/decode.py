@@ -340,6 +340,12 @@ class PiecesText:
         self._written |= bool(text)
         return out + text
 
+    def push_text(self, text: str) -> str:
+        """Add a piece that the model does not have, which prints itself; returns the text that is final."""
+        out = self.finish()
+        self._trimmed, self._written = False, self._written or bool(text)
+        return out + text
+
     @property
     def begun(self) -> bool:
         """Whether later text is not trimmed, and no byte is pending."""

@@ -1,0 +1,11 @@
+"""A place in programs that expect another library's tokenizer: its methods over a jittok Tokenizer.
+
+`as_tiktoken` (`tiktoken.Encoding`), `as_sentencepiece` (`sentencepiece.SentencePieceProcessor`). Each gives what its
+library gives for the same vocabulary, errors included. What is not there is a NotImplementedError that names jittok's
+own call.
+"""
+
+from jittok.compat.sentencepiece import as_sentencepiece
+from jittok.compat.tiktoken import as_tiktoken
+
+__all__ = ["as_sentencepiece", "as_tiktoken"]

@@ -1,0 +1,149 @@
+"""`as_sentencepiece` answers as `SentencePieceProcessor`. Some cases are sentencepiece's own tests in our words."""
+
+import pickle
+import random
+
+import pytest
+
+import jittok
+from jittok.compat import as_sentencepiece
+
+spm = pytest.importorskip("sentencepiece")
+if tuple(map(int, spm.__version__.split(".")[:3])) < (0, 2, 3):
+    pytest.skip("errors and options changed in sentencepiece 0.2.3", allow_module_level=True)
+
+NAMES = ["spm-test-ja", "mistral-v1", "t5-spm"]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def both(request, files):
+    path = files(request.param)
+    return as_sentencepiece(jittok.load(path, cache=False)), spm.SentencePieceProcessor(model_file=str(path))
+
+
+CALLS = [
+    'sp.encode("hello world")', 'sp.encode(b"hello world", out_type=str)', 'sp.encode("hello 藤𓀀", out_type=str)',
+    'sp.encode("hello 𓀀", out_type=str, emit_unk_piece=True)', 'sp.encode("hello 𓀀", emit_unk_piece=True)',
+    'sp.encode("a b", out_type="numpy").tolist()',
+    '[r.tolist() for r in sp.encode(["a", "b c"], out_type="numpy")]', 'sp.encode("a b c", add_bos=True)',
+    'sp.encode("a b c", add_eos=True)', 'sp.encode("a b c", reverse=True)',
+    'sp.encode("a b c", out_type=str, add_eos=True, reverse=True)', 'sp.encode(["a"], out_type=bytes)',
+    'sp.encode([])', 'sp.encode("")', 'sp.encode("", out_type=str)', 'sp.encode(["", "a"])', 'sp.encode(None)',
+    'sp.encode(3)', 'sp.encode(["a", 3])', 'sp.encode(("a", "b"))', 'sp.encode("\\ud800")',
+    'sp.encode("a", out_type=float)', 'sp.encode("a", out_type=int, return_type=str)', 'sp.encode("a", no_such=1)',
+    'sp.encode("a", num_threads="2")', 'sp.encode(["a b", "c"], num_threads=2)',
+    'sp.encode_as_ids("hi", add_eos=True)', 'sp.EncodeAsPieces(["hi", "a"])', 'sp.decode([5, 6, 7])',
+    'sp.decode([])', 'sp.decode([[]])', 'sp.decode(5)', 'sp.decode("▁he")', 'sp.decode("hello")',
+    'sp.decode([[5, 6], [7]])', 'sp.decode([["▁a"], ["x"]])', 'sp.decode([5], out_type=bytes)',
+    'sp.decode([10**6])', 'sp.decode([-1])', 'sp.decode(None)', 'sp.decode([5, "a"])', 'sp.decode([sp.unk_id()])',
+    'sp.decode([5], out_type=int)', 'sp.decode([sp.id_to_piece(sp.unk_id())])', 'sp.decode(["▁x▁y𓀀", "▁a"])',
+    'sp.decode(["x▁𓀀", "▁a"])', 'sp.decode((5, 6))', 'sp.decode(["▁a", "𓀀", "▁a"])',
+    'sp.decode(__import__("numpy").array([5, 6]))', 'sp.decode([1.5])', 'sp.id_to_piece(5)',
+    'sp.id_to_piece([1, 2])', 'sp.id_to_piece(10**6)', 'sp.id_to_piece(-1)', 'sp.id_to_piece([])',
+    'sp.piece_to_id("▁a")', 'sp.piece_to_id(["▁a", "no such"])', 'sp.piece_to_id(b"a")', 'sp.piece_to_id(3)',
+    'sp["▁a"]', 'round(sp.get_score(300), 4)', 'len(sp.GetScore([5, 6]))', 'sp.is_unknown([0, 5])',
+    'sp.is_control([0, 1, 2])', 'sp.is_unused(300)', 'sp.is_byte([3, 300])', 'sp.is_byte(10**6)', 'len(sp)',
+    'sp.vocab_size()', 'sp.GetPieceSize()', 'sp.piece_size()',
+    '[sp.unk_id(), sp.bos_id(), sp.eos_id(), sp.pad_id()]', 'sp.normalize("ﬁ  x")',
+    'sp.normalize("ﬁ  x ", with_offsets=True)', 'sp.normalize(["ﬁB", "㍻"])',
+    'sp.Normalize("ﬁ  x".encode(), with_offsets=True)', 'sp.normalize("  ", with_offsets=True)',
+    'sp.tokenize("hi")', 'sp.detokenize([5])',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_calls(both, same, call):
+    same(lambda sp: eval(call, {"sp": sp}), *both)  # the calls above
+
+
+def test_any_text(both):
+    mine, theirs = both
+    words = [
+        "hello",
+        "world",
+        "藤",
+        "ﬁ",
+        "½",
+        "㍻",
+        "don't",
+        "12345",
+        "清水寺は京都にある。",
+        "\t\n",
+        " ",
+        "",
+        "𓀀",
+        "é",
+    ]
+    draw = random.Random(7)
+    for _ in range(200):
+        text = " ".join(draw.choices(words, k=draw.randint(0, 9)))
+        pieces = theirs.encode_as_pieces(text)
+        assert mine.encode(text) == theirs.encode(text), text
+        assert mine.encode_as_pieces(text) == pieces, text
+        assert mine.normalize(text, with_offsets=True) == theirs.normalize(text, with_offsets=True), text
+        assert mine.decode(pieces) == theirs.decode(pieces), text
+
+
+def test_every_piece_and_its_kind(both):
+    mine, theirs = both
+    ids = list(range(len(theirs)))
+    for name in ("id_to_piece", "is_unknown", "is_control", "is_unused", "is_byte"):
+        assert getattr(mine, name)(ids) == getattr(theirs, name)(ids), name
+    assert mine.get_score(ids) == pytest.approx(theirs.get_score(ids))
+
+
+def test_options_of_the_constructor_are_defaults(files):
+    path = files("mistral-v1")
+    said = {"add_bos": True, "add_eos": True, "out_type": str}
+    mine, theirs = as_sentencepiece(jittok.load(path), **said), spm.SentencePieceProcessor(model_file=str(path), **said)
+    assert mine.encode("hello world") == theirs.encode("hello world")
+    assert mine.encode("hello world", add_bos=False) == theirs.encode("hello world", add_bos=False)
+    assert pickle.loads(pickle.dumps(mine)).encode("hello world") == mine.encode("hello world")
+
+
+def test_its_model_can_be_read_again(files):
+    mine = as_sentencepiece(jittok.load(files("mistral-v1")))
+    again = spm.SentencePieceProcessor(model_proto=mine.serialized_model_proto())
+    assert again.encode("Hello 藤 world") == mine.encode("Hello 藤 world")
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        ("sp.nbest_encode('a', nbest_size=2)", "tok.trace"), ("sp.encode('a', enable_sampling=True)", "deterministic"),
+        ("sp.SampleEncodeAsIds('a', 64, 0.5)", "deterministic"), ("sp.encode('a', out_type='proto')", "tok.align"),
+        ("sp.set_encode_extra_options('bos')", "add_bos="), ("sp.Load('x.model')", "jittok.load"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_names_the_call_instead(call, instead):
+    sp = as_sentencepiece(jittok.bundled("mistral"))
+    with pytest.raises(NotImplementedError, match=r"is not in jittok\.compat") as told:
+        eval(call, {"sp": sp})  # the calls above
+    assert instead in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["mistral", "t5"])
+def test_a_gguf_has_pieces_too(name):
+    tok = jittok.bundled(name)
+    sp = as_sentencepiece(tok)
+    assert sp.encode("Hello world") == tok.encode("Hello world").tolist()
+    assert sp.piece_to_id(sp.encode("Hello world", out_type=str)) == sp.encode("Hello world")
+    assert sp.decode(sp.encode("Hello world", out_type=str)) == "Hello world"
+    assert sp.decode(["▁Hello", "𓀀"]) == "Hello𓀀"
+
+
+def test_an_unknown_piece_of_a_gguf_is_its_text():
+    sp = as_sentencepiece(jittok.bundled("t5"))
+    assert sp.encode("a 𓀀", out_type=str)[-1] == "𓀀"
+    assert sp.encode("a 𓀀".encode(), out_type=str)[-1] == "𓀀"
+    assert sp.encode("a 𓀀", out_type=str, emit_unk_piece=True)[-1] == "<unk>"
+    with pytest.raises(NotImplementedError, match=r"tok\.trace"):
+        sp.normalize("a")
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt-2"])
+def test_only_sentencepieces_kinds_can(name):
+    with pytest.raises(TypeError, match="expected one of sentencepiece's"):
+        as_sentencepiece(jittok.bundled(name))
+    with pytest.raises(TypeError, match=r"expected a jittok\.Tokenizer"):
+        as_sentencepiece(name)
