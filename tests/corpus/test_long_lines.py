@@ -24,7 +24,8 @@ BROKEN = [b"\xff", b"\xe4\xb8", b"\x80" * 5, b"\n", b"\0", b'"', b"\\", b"\xed\x
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Long from 40 bytes on, and parts of 24."""
+    """Long from 40 bytes on, and parts of 24; all lines go this way."""
+    monkeypatch.setattr("jittok.corpus.inputs.json_lines.usable", lambda _: False)
     for name, value in {"PART": 24, "SHORT": 30, "FEW": 3}.items():
         monkeypatch.setattr(json_rows, name, value)
 

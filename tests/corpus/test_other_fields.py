@@ -32,9 +32,10 @@ OTHERS = {
 }
 
 
-@pytest.fixture(params=["orjson", "json"])
+@pytest.fixture(params=["kernel", "orjson", "json"])
 def parser(request, monkeypatch):
-    """Both parsers: orjson is not installed everywhere."""
+    """The kernel, and both parsers: orjson is not installed everywhere."""
+    monkeypatch.setattr("jittok.corpus.inputs.json_lines.usable", lambda _: request.param == "kernel")
     if request.param == "json":
         monkeypatch.setattr(documents, "_json", lambda: documents._loads)
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from jittok.common.rows.checks import own
 from jittok.corpus.inputs.decompression import open_unpacked
-from jittok.corpus.inputs.json_rows import LONG, Loads, row_of, text_of
+from jittok.corpus.inputs.json_lines import BLANK, OTHER, TEXT, lines_of_block
+from jittok.corpus.inputs.json_rows import LONG, row_of, text_of
 from jittok.corpus.inputs.kinds import TABLES, is_wide
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import MAX_DOCUMENT_BYTES, Options
@@ -76,14 +77,13 @@ def read_texts(
     options: Options,
     *,
     any_bytes: bool = False,
-    kept: bool = False,
     stop: Cancellation = NEVER_CANCELLED,
 ) -> RangeTexts:
     """The documents of a range, with `options.on_error` applied; with "fail" the caller raises for the first of
     `bad`.
 
-    `any_bytes`: a text need not be valid UTF-8 and is encoded as it is. `kept`: texts may stay in Python's memory,
-    of any width (see `Documents`). CancelledError if it is stopped between two steps.
+    `any_bytes`: a text need not be valid UTF-8 and is encoded as it is. CancelledError if it is stopped between two
+    steps.
     """
     check = _taken if any_bytes else _checked
     if raw.pieces:
@@ -91,7 +91,7 @@ def read_texts(
     if kind in TABLES:
         return _rows(raw, options, check)
     if kind == "jsonl":
-        return _json_lines(raw, options, kept, stop)
+        return _json_lines(raw, options, stop)
     if kind == "lines":
         return _lines(raw, options, check)
     if kind == "separated":
@@ -150,11 +150,16 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 def _joined(parts: list[Any]) -> Documents:
     """Texts one after the other."""
-    data = np.frombuffer(parts[0] if len(parts) == 1 and parts[0] else b"".join(parts), np.uint8)
-    offsets = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
+    data = parts[0] if len(parts) == 1 and parts[0] else b"".join(parts)
+    return _of_sizes(data, np.fromiter(map(len, parts), np.int64, len(parts)))
+
+
+def _of_sizes(data: Any, sizes: NDArray[np.int64]) -> Documents:
+    """Texts of these sizes, in bytes, one after the other."""
+    offsets = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
     _fixed(offsets)
-    return Documents(data, offsets[:-1], offsets[1:])
+    return Documents(_fixed(np.frombuffer(data, np.uint8)), offsets[:-1], offsets[1:])
 
 
 def _whole_files(raw: RawRange, options: Options, check: Check) -> RangeTexts:
@@ -214,94 +219,56 @@ def _loads(line: bytes) -> Any:
     return row
 
 
-def _json_lines(raw: RawRange, options: Options, kept: bool, stop: Cancellation) -> RangeTexts:
-    block, loads, name = raw.payload, _json(), options.field
-    large = len(block) >= LONG
-    lines: list[Any] = list(_line_offsets(block)) if large else _split(block.removeprefix(BOM))
-    count = len(lines)
-    try:
-        texts: list[Any] = []
-        for at in range(0, count, PARSED_AT_ONCE):
+def _json_lines(raw: RawRange, options: Options, stop: Cancellation) -> RangeTexts:
+    """With "replace" every line that is not blank becomes a document."""
+    block, raw.payload = raw.payload, None
+    lines = lines_of_block(block, [options.field], stop)
+    kept, sizes = lines.codes == TEXT, np.diff(lines.ends, prepend=0)
+    parts: list[Any] = []
+    bad, blank, done = [], int(np.count_nonzero(lines.codes == BLANK)), 0
+    for number, k in enumerate(np.flatnonzero(lines.codes == OTHER).tolist()):
+        start, end = lines.span(k, len(block))
+        if number % PARSED_AT_ONCE == 0 or end - start >= LONG:
             stop.check()
-            if large:
-                texts += [_text_at(block, i, j, name, loads) for i, j in lines[at : at + PARSED_AT_ONCE]]
-            else:
-                texts += [loads(line)[name] for line in lines[at : at + PARSED_AT_ONCE]]
-        found = list(documents(texts, in_place=True, wide=True)) if kept and bytes not in map(type, texts) else []
-        if len(found) == 1:
-            docs = found[0]
-        else:
-            encoded = [text.encode() if isinstance(text, str) else text for text in texts]
-            del texts
-            if large:
-                raw.payload = block = None  # the texts alone are needed from here on
-            docs = _joined(encoded)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return _json_line_by_line(block, raw.key.source, options, stop)
-    numbers = np.arange(1, count + 1)
-    return RangeTexts(docs, np.full(count, raw.key.source), numbers, count)
+        text, wrong = _json_line(block, start, end, options.field)
+        if wrong is not None:
+            bad.append(Bad(raw.key.source, k + 1, *wrong, lost=text is None))
+            text = text or b"" if options.on_error == "replace" else None
+        elif text is None:
+            blank += 1
+        if text is not None:
+            kept[k], sizes[k] = True, len(text)
+            parts += [lines.texts[done : lines.ends[k]], text]
+            done = int(lines.ends[k])
+    del block  # the texts alone are needed from here on
+    parts = [part for part in (*parts, lines.texts[done:]) if len(part)]
+    numbers = np.flatnonzero(kept) + 1
+    docs = _of_sizes(parts[0] if len(parts) == 1 else b"".join(parts), sizes[kept])
+    return RangeTexts(docs, np.full(numbers.size, raw.key.source), numbers, kept.size, blank, bad)
 
 
-def _split(block: bytes) -> list[bytes]:
-    lines = block.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def _line_offsets(block: bytes) -> Iterator[tuple[int, int]]:
-    """[start, stop) of each line of a block, without its end and without a byte order mark before the first."""
-    start = len(BOM) if block.startswith(BOM) else 0
-    while (stop := block.find(b"\n", start)) >= 0:
-        yield start, stop
-        start = stop + 1
-    if start < len(block):
-        yield start, len(block)
-
-
-def _text_at(block: bytes, start: int, stop: int, name: str, loads: Loads) -> Any:
-    """The text of the line [start, stop)."""
-    found = text_of(block, start, stop, name, loads) if stop - start >= LONG else None
-    return loads(block[start:stop])[name] if found is None else found
-
-
-def _json_line_by_line(block: bytes, source: int, options: Options, stop: Cancellation) -> RangeTexts:
-    """The same, with a record of each error. With "replace" every line that is not blank becomes a document."""
-    parts, numbers, bad, blank, number = [], [], [], 0, 0
-    for number, (i, j) in enumerate(_line_offsets(block), 1):
-        stop.check()
-        text, wrong = _long_text(block, i, j, options.field), None
-        if text is None:
-            line = block[i:j].removeprefix(BOM)  # where a file of `cat` begins
-            if not line.strip():
-                blank += 1
-                continue
-            text, wrong = _json_text(line, options.field)
-            if wrong is not None:
-                lenient = _lenient_text(line, options.field)
-                bad.append(Bad(source, number, *wrong, lenient is None))
-                if options.on_error != "replace":
-                    continue
-                text = lenient or b""
-        parts.append(text)
-        numbers.append(number)
-    return RangeTexts(_joined(parts), np.full(len(parts), source), np.array(numbers, np.int64), number, blank, bad)
-
-
-def _long_text(block: bytes, start: int, stop: int, name: str) -> Any:
-    """The text of a long line, None for a short line and for any error."""
-    if stop - start < LONG:
-        return None
-    try:
-        text = _text_at(block, start, stop, name, _json())
-        return text if isinstance(text, bytes) else text.encode()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
+def _json_line(block: bytes, start: int, stop: int, name: str) -> tuple[bytes | None, tuple[str, str] | None]:
+    """(The text of the line [start, stop), None for a blank line; None), or for a bad line (what of its text can be
+    read, None if there is none; what was found and expected)."""
+    if block.startswith(BOM, start, stop):  # where a file of `cat` begins
+        start += len(BOM)
+    if stop - start >= LONG:
+        try:
+            text = text_of(block, start, stop, name, _json())
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            text = None
+        if text is not None:
+            return text if isinstance(text, bytes) else text.encode(), None
+    line = block[start:stop]
+    if not line.strip():
+        return None, None
+    text, wrong = _json_text(line, name)
+    return (text, None) if wrong is None else (_lenient_text(line, name), wrong)
 
 
 def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
     """The text of one line, or what was found and expected."""
-    refused = "lone surrogates"
+    refused = ""
     try:
         row = _json()(line)
     except (ValueError, RecursionError) as error:
@@ -317,7 +284,7 @@ def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
         return b"", (f"fields {fields or 'none'}"[:SHOWN], f"a text in {name!r} (--field)")
     if not isinstance(row[name], str):
         return b"", (f"{type(row[name]).__name__} in {name!r}", "a text")
-    if SURROGATE.search(row[name]):
+    if refused and SURROGATE.search(row[name]):
         return b"", (f"{_shown(line)} ({refused})", "a JSON object in UTF-8")
     return row[name].encode(), None
 

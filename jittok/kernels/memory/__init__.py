@@ -28,7 +28,7 @@ _OPERATIONS = {
         copy_four copy_ids copy_narrow match_four match_pair put_key
     """,
     "byte_maps": """
-        map_block mark_block pair_block
+        copy_block map_block mark_block pair_block
     """,
     "elements": """
         add as_bytes as_halves get_f32 get_f64 get_i32 get_i64 get_u8 get_u16 get_u32 get_u64 get_word leading_zeros
@@ -36,7 +36,8 @@ _OPERATIONS = {
         trailing_zeros window
     """,
     "byte_masks": """
-        any_bit_mask bit_masks composed_mask composing_leads equal_mask one_mask span_masks three_mask two_mask
+        any_bit_mask bit_masks composed_mask composing_leads equal_mask one_mask span_masks string_masks three_mask
+        two_mask
     """,
     "word_stores": """
         put_two put_word
@@ -56,7 +57,7 @@ if TYPE_CHECKING or not FAST:
         set_three_lowest_32,
         utf8_masks,
     )
-    from jittok.kernels.memory.byte_maps import map_block, mark_block, pair_block
+    from jittok.kernels.memory.byte_maps import copy_block, map_block, mark_block, pair_block
     from jittok.kernels.memory.byte_masks import (
         any_bit_mask,
         bit_masks,
@@ -65,6 +66,7 @@ if TYPE_CHECKING or not FAST:
         equal_mask,
         one_mask,
         span_masks,
+        string_masks,
         three_mask,
         two_mask,
     )
@@ -123,6 +125,7 @@ __all__ = [
     "composed_mask",
     "composing_leads",
     "contraction_masks",
+    "copy_block",
     "copy_four",
     "copy_ids",
     "copy_narrow",
@@ -170,6 +173,7 @@ __all__ = [
     "spell_8",
     "spell_16",
     "spell_32",
+    "string_masks",
     "three_mask",
     "trailing_zeros",
     "two_mask",

@@ -1,4 +1,5 @@
-"""64 bytes to 64 bytes: each looked up in a table of 128, two as one number, each marked by a bit of a mask."""
+"""64 bytes to 64 bytes: as they are, each looked up in a table of 128, two as one number, each marked by a bit of a
+mask."""
 
 from __future__ import annotations
 
@@ -121,3 +122,26 @@ def _mark_checked(out: Window, at: int, mask: np.uint64) -> None:
 
 mark_block = _both(_mark_raw, _mark_checked)
 """The lowest bit of out[at + k] is set for every set bit k of mask."""
+
+
+@intrinsic
+def _copy_raw(_context: Any, _text: Any, _i: Any, _out: Any, _at: Any) -> Any:
+    def codegen(context: Any, b: Any, _signature: Any, args: Any) -> Any:
+        text, i, out, at = args
+        b.store(_load_block(b, text, i), _place(b, out, at, 1, _V64), align=1)
+        return context.get_dummy_value()
+
+    n = types.int64
+    return types.void(n, n, n, n), codegen
+
+
+@helper
+def _copy_checked(text: Window, i: int, out: Window, at: int) -> None:
+    _inside(text, i, 64)
+    _inside(out, at, 64)
+    for k in range(64):
+        out[at + k] = text[i + k]
+
+
+copy_block = _both(_copy_raw, _copy_checked)
+"""out[at + k] = text[i + k] for k < 64, of two uint8 windows that do not overlap."""

@@ -127,6 +127,29 @@ bit_masks = _both(_masks_of(_bit_masks, 5), _bit_masks_checked)
 """Bits 0, 1, 2, 3 and 4 of bytes i .. i + 63, each as one mask."""
 
 
+def _string_masks(b: Any, block: Any) -> list[Any]:
+    ends = b.or_(_equal(b, block, 0x22), _equal(b, block, 0x5C))
+    return [b.or_(ends, _between(b, block, 0, 0x20)), b.icmp_signed("<", block, ir.Constant(_V64, [0] * 64))]
+
+
+@helper
+def _string_masks_checked(text: Window, i: int) -> Any:
+    _inside(text, i, 64)
+    special = high = np.uint64(0)
+    for k in range(64):
+        c = np.int64(text[i + k])
+        if c < 0x20 or c in (0x22, 0x5C):
+            special |= _1 << np.uint64(k)
+        if c >= 0x80:
+            high |= _1 << np.uint64(k)
+    return special, high
+
+
+string_masks = _both(_masks_of(_string_masks, 2), _string_masks_checked)
+"""(quotation mark, backslash or control character: where a plain part of a JSON string ends; not ASCII) of bytes i ..
+i + 63."""
+
+
 @intrinsic
 def _any_bit_raw(_context: Any, _base: Any, _i: Any, _bits: Any) -> Any:
     def codegen(_c: Any, b: Any, _signature: Any, args: Any) -> Any:

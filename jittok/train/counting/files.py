@@ -268,8 +268,7 @@ class _Run:
                 yield unit, False
 
     def _count(self, raw: RawRange) -> tuple[_Read, Lines | None]:
-        kept = self.how.only_kernels_read
-        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading, kept=kept, stop=self.tally.stop)
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.reading, stop=self.tally.stop)
         size = int((texts.docs.stops - texts.docs.starts).sum())  # nearly, for texts as Python keeps them
         found = _Read(texts.docs.starts.size, size, texts.seen, texts.bad[0] if texts.bad else None)
         if texts.bad and self.reading.on_error == "fail":

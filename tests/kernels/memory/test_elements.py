@@ -184,6 +184,7 @@ def all_masks(text: U8, fold: int, byte: int, out: OutU64) -> int:
     for k, mask in enumerate((high, letter, digit, control, space)):
         out[16 + k] = mask
     out[21] = byte_masks.equal_mask(w, 0, byte)
+    out[22], out[23] = byte_masks.string_masks(w, 0)
     return 0
 
 
@@ -194,7 +195,7 @@ def all_masks(text: U8, fold: int, byte: int, out: OutU64) -> int:
 @example(bytes(range(190, 256)), 0, 0xFF)
 @example(b"'s't'd'm're've'll'S'RE" * 3, 0x20, 0x27)
 def test_masks_of_64_bytes_are_what_each_byte_is(text, fold, byte):
-    out = np.zeros(22, np.uint64)
+    out = np.zeros(24, np.uint64)
     all_masks(array([*text], np.uint8), fold, byte, out)
 
     def mask(holds):
@@ -224,7 +225,21 @@ def test_masks_of_64_bytes_are_what_each_byte_is(text, fold, byte):
         one, two,
         mask(high), mask(letter), mask(digit), mask(lambda c: c < 0x20 or c == 0x7F), mask(space),
         mask(lambda c: c == byte),
+        mask(lambda c: c < 0x20 or c in b'"\\'), mask(high),
     ]  # fmt: skip
+
+
+@kernel
+def copied(text: U8, out: OutU8) -> int:
+    byte_maps.copy_block(window(text), 2, window(out), 3)
+    return 0
+
+
+@given(bytes_)
+def test_64_bytes_are_copied_and_no_other(text):
+    out = np.full(3 + 64 + 1, 7, np.uint8)
+    copied(array([*text], np.uint8), out)
+    assert out.tolist() == [7, 7, 7, *text[2:66], 7]
 
 
 @kernel
