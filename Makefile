@@ -10,7 +10,7 @@ PIP = @echo "installing jittok for $(@F) into .venv; a minute or two ..."; begin
 # Tests run in a drawn order, the same each time: make test ORDER=7 is another one.
 ORDER ?= 1
 PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
-.PHONY: ship wheel try-wheel ship-test demo test test-all test-checked test-interpreted test-rooms test-works test-laws test-surfaces test-settings test-others test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
+.PHONY: docs docs-serve ship wheel try-wheel ship-test demo test test-all test-checked test-interpreted test-rooms test-works test-laws test-surfaces test-settings test-others test-lessons test-documents test-notebooks test-fast alone mutants lint bench fuzz differential examples upstream clean
 .venv/bin/python:
 	python3 -m venv .venv
 .venv/core: pyproject.toml .venv/bin/python
@@ -19,6 +19,8 @@ PYTEST := $(PY) -m pytest -q --randomly-seed=$(ORDER)
 	$(call PIP,'.[test]')
 .venv/dev: pyproject.toml .venv/bin/python
 	$(call PIP,'.[dev]')
+.venv/docs: pyproject.toml .venv/bin/python
+	$(call PIP,'.[docs]')
 .venv/bench: pyproject.toml .venv/bin/python
 	$(call PIP,'.[bench]')
 
@@ -58,6 +60,11 @@ lint: .venv/dev
 	.venv/bin/ruff format --check . && .venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+
+docs: .venv/docs  ## the documentation site, into build/site/html
+	$(PY) tools/site_pages.py && .venv/bin/zensical build --strict && $(PY) tools/site_pages.py --check
+docs-serve: .venv/docs  ## the same on http://127.0.0.1:8000, made again when a page is staged
+	$(PY) tools/site_pages.py && .venv/bin/zensical serve
 
 bench: .venv/bench  ## compare with the last run: make bench ARGS=--benchmark-compare
 	$(PY) -m pytest bench --benchmark-only --benchmark-sort=name --benchmark-columns=min,median,iqr,rounds $(ARGS)
