@@ -147,7 +147,7 @@ def named(text: str) -> Iterator[tuple[int, str]]:
 
 
 def documents() -> list[str]:
-    own = [name for name in files() if re.fullmatch(r"[A-Z]+\.md|docs/[\w/]+\.md", name)]
+    own = [name for name in files() if re.fullmatch(r"[A-Z]+\.md|docs/(moving/[\w-]+|[\w/]+)\.md", name)]
     return sorted(set(own) - {"CHANGELOG.md"})  # which names what was
 
 
@@ -164,7 +164,10 @@ def test_the_names_in_documents_are_there() -> None:
     assert len(documents()) > 5
     lost = []
     for document in documents():
-        found = named((ROOT / document).read_text(encoding="utf-8"))
+        text = (ROOT / document).read_text(encoding="utf-8")
+        if document.startswith("docs/moving/"):  # the first column has the names of another library
+            text = re.sub(r"^\| .*? \|", "|", text, flags=re.M)
+        found = named(text)
         lost += [f"{document}:{number}: {name}" for number, name in found if not is_there(name, strings())]
     assert not lost, "\n".join(["no such name:", *lost])
 
