@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jittok.corpus.compiler import Summary, compile_corpus
     from jittok.corpus.options import Options
-    from jittok.corpus.shards.readback import Corpus, batches, open  # noqa: A004  jittok.corpus.open is what one looks for
+    from jittok.corpus.reading.batches import batches
+    from jittok.corpus.reading.loader import Loader
+    from jittok.corpus.reading.sequences import Packed, Sequences, WithTargets, sequences
+    from jittok.corpus.shards.readback import Corpus, open  # noqa: A004  jittok.corpus.open is what one looks for
     from jittok.corpus.verifier import verify
 
-__all__ = ["Corpus", "Options", "Summary", "batches", "compile_corpus", "open", "verify"]
+__all__ = [
+    "Corpus", "Loader", "Options", "Packed", "Sequences", "Summary", "WithTargets", "batches", "compile_corpus", "open",
+    "sequences", "verify",
+]  # fmt: skip
 _HOME = {
+    "reading.batches": ("batches",),
+    "reading.loader": ("Loader",),
+    "reading.sequences": ("Packed", "Sequences", "WithTargets", "sequences"),
     "compiler": ("Summary", "compile_corpus"),
     "options": ("Options",),
-    "shards.readback": ("Corpus", "batches", "open"),
+    "shards.readback": ("Corpus", "open"),
     "verifier": ("verify",),
 }
 

@@ -288,7 +288,7 @@ def test_batches_of_an_arrow_shard_are_found_without_their_ids(shard):
     found = tables._batches_of(path)
     assert [each.documents for each in found] == [2] * len(batches)
     for each, ids in zip(found, batches, strict=True):
-        block = each.load()
+        block = tables._read_batch(path, each)
         assert block.ids[:].tolist() == ids.tolist()
         assert block.offsets.tolist() == [0, ids.size // 3, ids.size]
 
@@ -342,7 +342,7 @@ def test_a_format_is_one_class_and_its_line(monkeypatch, jsonl, tok, tmp_path, c
     compile_corpus([path], tok, out, Options(formats=("npy", "toy"), range_bytes=10_000, shard_bytes=20_000))
     assert len(list((out / "toy").glob("*.ids"))) > 1
     corpus = jittok.corpus.open(out)
-    assert type(corpus._blocks[0].load().ids).__name__ == "DiskIds"
+    assert type(corpus.blocks[0].load().ids).__name__ == "DiskIds"
     assert [row.tolist() for row in corpus] == [tok.encode(text).tolist() for text in texts]
     shutil.rmtree(out / "npy")  # the fastest is read: nothing else is needed
     assert jittok.corpus.open(out)[3].tolist() == tok.encode(texts[3]).tolist()

@@ -7,7 +7,7 @@ import pytest
 
 from jittok.corpus import batches
 from jittok.corpus.formats.base import Block, Lazy
-from jittok.corpus.shards import readback
+from jittok.corpus.reading import rows
 from jittok.corpus.shards.readback import Corpus
 
 
@@ -73,7 +73,7 @@ def rows_of(found):
 @pytest.mark.parametrize("at_once", [1, 5, 16, 1000])
 @pytest.mark.parametrize("seed", range(6))
 def test_sequences_are_those_of_a_plain_loop_from_any_start(monkeypatch, at_once, seed):
-    monkeypatch.setattr(readback, "IDS_PER_READ", at_once)
+    monkeypatch.setattr(rows, "AT_ONCE", at_once)
     rng = np.random.default_rng(seed)
     lengths = [*(rng.integers(0, 12, 20) * rng.integers(0, 2, 20)).tolist(), int(rng.integers(0, 200))]
     for length, overlap, pad_id in ((7, 0, None), (7, 0, 9), (8, 1, 9), (5, 4, 9), (40, 3, 9)):
@@ -90,8 +90,7 @@ def test_sequences_are_those_of_a_plain_loop_from_any_start(monkeypatch, at_once
 
 
 @pytest.mark.parametrize("documents", ["split", "whole"])
-def test_a_long_document_is_read_in_parts(monkeypatch, documents):
-    monkeypatch.setattr(readback, "IDS_PER_READ", 64)
+def test_a_long_document_is_read_in_parts(documents):
     corpus, watched = corpus_of([3, 5000, 0, 2], blocks=1)
     first = next(batches(corpus, 16, 2, documents=documents, pad_id=0))
     assert first.ids.shape == (2, 16)
@@ -100,8 +99,7 @@ def test_a_long_document_is_read_in_parts(monkeypatch, documents):
     assert max(watched[0].read) <= 64
 
 
-def test_a_later_start_reads_nothing_before_it(monkeypatch):
-    monkeypatch.setattr(readback, "IDS_PER_READ", 64)
+def test_a_later_start_reads_nothing_before_it():
     corpus, watched = corpus_of([1000, 1000, 1000], blocks=3)
     (last,) = batches(corpus, 100, 8, start=29)
     assert last.ids[0].tolist() == list(range(2900, 3000))

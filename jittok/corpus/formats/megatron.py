@@ -83,14 +83,19 @@ class Megatron(Format):
         """The ids, and the offsets from the file beside them."""
         index = path.with_suffix(".idx")
         head = index.read_bytes()[:ARRAYS_AT] if index.stat().st_size < ARRAYS_AT else _head(index)
-        if head[:9] != MAGIC or head[17] != CODES[self.dtype.name]:
-            raise CorpusError(str(index), repr(head[:18]), "the head of a Megatron index of these ids")
-        sequences, ends = (int(number) for number in np.frombuffer(head, "<u8", 2, 18))
+        sequences, ends = self.counts(index, head)
         lengths = read_array(index, "<i4", ARRAYS_AT, sequences)
         positions = read_array(index, "<i8", ARRAYS_AT + 12 * sequences, ends)
         starts = np.zeros(sequences + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
         return Block(self.ids_of(path), starts[positions])
+
+    def counts(self, index: Path, head: bytes) -> tuple[int, int]:
+        """How many sequences and places of documents an index has, by its head. CorpusError if it is none."""
+        if head[:9] != MAGIC or head[17] != CODES[self.dtype.name]:
+            raise CorpusError(str(index), repr(head[:18]), "the head of a Megatron index of these ids")
+        sequences, ends = (int(number) for number in np.frombuffer(head, "<u8", 2, 18))
+        return sequences, ends
 
 
 def _head(path: Path) -> bytes:

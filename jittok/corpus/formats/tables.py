@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,15 +106,8 @@ class Arrow(_Table):
 
     def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file has them
         """One block a record batch."""
-        import pyarrow as pa
-
         path = folder / "arrow" / f"{number:05d}.arrow"
-        try:
-            return _batches_of(path)
-        except (pa.ArrowException, MalformedArray, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # the system's; Arrow's own, without a number, is about a file that is too short
-            raise CorpusError(str(path), str(error), "the file that was written") from error
+        return [Lazy(batch.documents, partial(_read_batch, path, batch)) for batch in batches_of(path)]
 
 
 class _Heads(Seekable):
@@ -156,8 +149,28 @@ class _Heads(Seekable):
         self._given.clear()
 
 
-def _batches_of(path: Path) -> list[Lazy]:
-    """Where the batches of a file lie in it."""
+class Batch(NamedTuple):
+    """Where in its file a record batch has its offsets (int32[documents + 1]) and its ids (int32[tokens])."""
+
+    offsets: int
+    documents: int
+    ids: int
+    tokens: int
+
+
+def batches_of(path: Path) -> list[Batch]:
+    """The record batches of a file. CorpusError if it is not as it was written."""
+    import pyarrow as pa
+
+    try:
+        return _batches_of(path)
+    except (pa.ArrowException, MalformedArray, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's; Arrow's own, without a number, is about a file that is too short
+        raise CorpusError(str(path), str(error), "the file that was written") from error
+
+
+def _batches_of(path: Path) -> list[Batch]:
     import pyarrow as pa
 
     found = []
@@ -174,15 +187,15 @@ def _batches_of(path: Path) -> list[Lazy]:
             ]
             if min(positions) < 0:
                 raise CorpusError(str(path), InWords(f"batch {number} packed"), "batches that are not packed")
-            load = partial(_read_batch, path, positions[0], counts[0], positions[1], counts[1])
-            found.append(Lazy(len(column), load))
+            found.append(Batch(positions[0], counts[0], positions[1], counts[1]))
             heads.release()
     return found
 
 
-def _read_batch(path: Path, positions: int, documents: int, ids: int, count: int) -> Block:
-    offsets = read_array(path, "<i4", positions, documents + 1 if documents else 0).astype(np.int64)
-    return Block(DiskIds(path, "<i4", ids, count), offsets if documents else np.zeros(1, np.int64))
+def _read_batch(path: Path, batch: Batch) -> Block:
+    offsets = read_array(path, "<i4", batch.offsets, batch.documents + 1 if batch.documents else 0).astype(np.int64)
+    ids = DiskIds(path, "<i4", batch.ids, batch.tokens)
+    return Block(ids, offsets if batch.documents else np.zeros(1, np.int64))
 
 
 class Parquet(_Table):

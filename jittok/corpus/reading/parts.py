@@ -1,0 +1,221 @@
+"""What a shard is to a reader: ids that lie one after the other, and where documents begin among them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.common.locks import Lock
+from jittok.corpus.formats.base import Block, Lazy
+from jittok.corpus.reading.files import Files, Numbers
+from jittok.errors import CorpusError, InWords
+
+STRIDE = 128
+"""Of so many borders one is kept in memory; the others of a row are read with it."""
+AT_ONCE = 1 << 17
+"""Borders that are checked at once."""
+
+
+class Marks(NamedTuple):
+    """A buffer of int64 and the same memory as bytes."""
+
+    numbers: NDArray[np.int64]
+    raw: memoryview
+
+
+class Part(Protocol):
+    """A run of documents: `tokens` ids, counted from 0."""
+
+    tokens: int
+    dtype: np.dtype[Any]
+
+    def read(self, first: int, target: memoryview) -> None:
+        """Fill the bytes of `target` with ids from `first` on."""
+
+    def marks(self, low: int, high: int, marks: Marks, at: int) -> int:
+        """Write the places between `low` and `high` where documents begin (and perhaps some around) to `marks` from
+        `at` on; where they end. More than fit are a ValueError, with how many there are as its argument."""
+
+    def offsets(self) -> NDArray[np.int64]:
+        """Where documents begin, and where the last one ends; empty documents may be missing."""
+
+
+class NoRoomError(ValueError):
+    """So many numbers do not fit."""
+
+    def __init__(self, needed: int) -> None:
+        super().__init__(needed)
+        self.needed = needed
+
+
+class FilePart:
+    """Ids and borders as numbers in files. A border is the start of a document (or its end, where starts are not
+    written), in units of `unit`."""
+
+    def __init__(self, files: Files, ids: Numbers, borders: Numbers, unit: int = 1) -> None:
+        self.files, self.ids, self.borders, self.unit = files, ids, borders, unit
+        self.tokens, self.dtype = ids.size, ids.dtype
+        self._sample: memoryview | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FilePart, (self.files, self.ids, self.borders, self.unit)
+
+    def read(self, first: int, target: memoryview) -> None:
+        """Fill `target` with ids."""
+        self.files.read_into(self.ids.file, target, self.ids.at + first * self.dtype.itemsize)
+
+    def marks(self, low: int, high: int, marks: Marks, at: int) -> int:
+        """Borders from around `low` to around `high`, read from the file."""
+        sample = self._sample or self._sampled()
+        first = max(bisect_right(sample, low) - 1, 0) * STRIDE
+        last = min(bisect_left(sample, high) * STRIDE, self.borders.size)
+        end = at + last - first
+        if end > marks.numbers.size:
+            raise NoRoomError(end)
+        if end <= at:
+            return at
+        numbers = self.borders
+        if numbers.dtype.itemsize == 8:
+            self.files.read_into(numbers.file, marks.raw[8 * at : 8 * end], numbers.at + 8 * first)
+            if self.unit != 1:
+                marks.numbers[at:end] //= self.unit
+        else:
+            marks.numbers[at:end] = self.files.array(numbers, first, last - first)
+        return end
+
+    def offsets(self) -> NDArray[np.int64]:
+        """All borders, checked."""
+        found = self.files.array(self.borders).astype(np.int64)
+        if self.unit != 1:
+            found //= self.unit
+        self._check(found, 0)
+        return np.concatenate([np.zeros(1, np.int64), found, np.full(1, self.tokens, np.int64)])
+
+    def _sampled(self) -> memoryview:
+        """Every STRIDE-th border, after all of them were checked: they grow from 0 to the number of tokens."""
+        kept, before = [], 0
+        for first in range(0, self.borders.size, AT_ONCE):
+            some = self.files.array(self.borders, first, min(AT_ONCE, self.borders.size - first)).astype(np.int64)
+            some //= self.unit
+            before = self._check(some, before)
+            kept.append(some[::STRIDE].copy())
+        self._sample = memoryview(np.concatenate([np.zeros(0, np.int64), *kept]))
+        return self._sample
+
+    def _check(self, some: NDArray[np.int64], before: int) -> int:
+        if not some.size:
+            return before
+        if some[0] < before or some[-1] > self.tokens or bool((some[1:] < some[:-1]).any()):
+            raise CorpusError(
+                str(self.borders.file.path), InWords("places of documents that fall or lie outside"),
+                f"places that grow from 0 to {self.tokens}: the file has been changed",
+            )  # fmt: skip
+        return int(some[-1])
+
+
+WIDE = np.dtype("<i4")
+
+
+class BlocksPart:
+    """Blocks that are read as a whole when they are first used, as row groups of Parquet; the last ones are kept.
+
+    How many ids a block has is known when it was read: finding an id reads the blocks before it once.
+    """
+
+    dtype = WIDE
+
+    def __init__(self, blocks: Sequence[Lazy], keeper: Keeper, tokens: int | None = None) -> None:
+        self.blocks, self.keeper = blocks, keeper
+        self._firsts = [0]
+        self.tokens = self._upto(None) if tokens is None else tokens
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BlocksPart, (self.blocks, self.keeper, self.tokens)
+
+    def read(self, first: int, target: memoryview) -> None:
+        """Copy ids."""
+        done, count = 0, len(target) // WIDE.itemsize
+        while done < count:
+            at = self._block_of(first + done)
+            ids, offsets = self.keeper.loaded(self.blocks[at])
+            base = int(offsets[0]) + first + done - self._firsts[at]
+            upto = min(base + count - done, int(offsets[-1]))
+            found = np.ascontiguousarray(ids[base:upto], WIDE)
+            if not found.size:
+                raise CorpusError(
+                    "blocks of a shard", InWords(f"their end before id {first + count}"), f"{self.tokens} ids"
+                )
+            target[4 * done : 4 * (done + found.size)] = found.data.cast("B")
+            done += found.size
+
+    def marks(self, low: int, high: int, marks: Marks, at: int) -> int:
+        """Copy borders."""
+        for k in range(self._block_of(low), self._block_of(max(high - 1, low)) + 1):
+            offsets = self.keeper.loaded(self.blocks[k]).offsets
+            shift = int(offsets[0]) - self._firsts[k]
+            first, last = np.searchsorted(offsets, (low + shift, high + shift))
+            end = at + int(last - first)
+            if end > marks.numbers.size:
+                raise NoRoomError(end)
+            np.subtract(offsets[first:last], shift, out=marks.numbers[at:end])
+            at = end
+        return at
+
+    def offsets(self) -> NDArray[np.int64]:
+        """All of them."""
+        parts, total = [np.zeros(1, np.int64)], 0
+        for block in self.blocks:
+            offsets = self.keeper.loaded(block).offsets
+            parts.append(offsets[1:] - offsets[0] + total)
+            total += int(offsets[-1] - offsets[0])
+        return np.concatenate(parts)
+
+    def _block_of(self, position: int) -> int:
+        self._upto(position)
+        return min(bisect_right(self._firsts, position), len(self.blocks)) - 1
+
+    def _upto(self, position: int | None) -> int:
+        """Find where blocks begin up to this id, or all."""
+        firsts = self._firsts
+        while len(firsts) <= len(self.blocks) and (position is None or firsts[-1] <= position):
+            offsets = self.keeper.loaded(self.blocks[len(firsts) - 1]).offsets
+            firsts.append(firsts[-1] + int(offsets[-1] - offsets[0]))
+        if len(firsts) > len(self.blocks) and position is not None and firsts[-1] != self.tokens:
+            raise CorpusError("blocks of a shard", InWords(f"{firsts[-1]} ids"), f"{self.tokens}, as the manifest says")
+        return firsts[-1]
+
+
+class Keeper:
+    """Blocks that are in memory: at most `most`."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._held: dict[int, tuple[Lazy, Block]] = {}
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Keeper, (self.most,)
+
+    def loaded(self, block: Lazy) -> Block:
+        """The block; it is checked where it is read."""
+        with self._lock:
+            held = self._held.pop(id(block), None)
+            found = held[1] if held else _checked(block)
+            self._held[id(block)] = block, found  # the latest last
+            while len(self._held) > self.most:
+                del self._held[next(iter(self._held))]
+            return found
+
+
+def _checked(block: Lazy) -> Block:
+    found = block.load()
+    offsets = found.offsets
+    if offsets.size != block.documents + 1:
+        raise CorpusError("a block", InWords(f"{offsets.size - 1} documents"), f"{block.documents}")
+    if offsets[0] < 0 or offsets[-1] > found.ids.size or bool((offsets[1:] < offsets[:-1]).any()):
+        raise CorpusError("a block", InWords("places of documents that fall or lie outside"), f"0 to {found.ids.size}")
+    return found
