@@ -11,8 +11,8 @@ tomllib = pytest.importorskip("tomllib", reason="reads pyproject.toml with the s
 ROOT = Path(__file__).resolve().parents[1]
 COMES_WITH = {"llvmlite": "numba"}
 """Imported packages that a declared one pins."""
-BROUGHT = {"boto3", "pandas"}
-"""Imported only for objects of theirs that the caller hands over, or for the credentials that it has."""
+BROUGHT = {"boto3", "pandas", "torch"}
+"""Imported only for objects of theirs that the caller hands over or asks for, or for the credentials that it has."""
 JUDGES = {"llama_cpp", "mistral_common", "pyrwkv_tokenizer", "sentencepiece", "tiktoken", "tokenizers", "transformers"}
 """Libraries that a tokenizer file is compared with, where the user has them."""
 ASKED_BY_SCRIPTS: set[str] = set()

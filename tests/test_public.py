@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import jittok
+from jittok.chunks.rows import Rows
 from jittok.common.rows import TokenArray
 from jittok.errors import CorpusError, EncodingFailed, InvalidToken, JittokError, MalformedVocab, UnsupportedVocab
 from jittok.tokenizer import Tokenizer
@@ -14,10 +15,11 @@ from jittok.tokenizer.loading import bundled, load
 
 ENCODING = {"add_special": False, "parse_special": False, "errors": "strict"}
 BATCH = {**ENCODING, "threads": None, "progress": False}
+ROWS = {"max_length": None, "overlap": 0, "truncation": None, "side": "right", "windows": False}
 DECODING = {"remove_special": False, "unparse_special": False, "clean": True}
 METHODS = {
     "encode": {**ENCODING, "threads": None, "literal": None},
-    "encode_batch": BATCH,
+    "encode_batch": {**BATCH, **ROWS},
     "encode_stream": BATCH,
     "count": {**ENCODING, "threads": None},
     "count_batch": BATCH,
@@ -67,7 +69,13 @@ def test_token_array_has_its_names() -> None:
         "side": "right",
         "truncate": False,
         "closing": None,
+        "multiple_of": None,
     }
+    assert keywords(Rows.to_padded) == {
+        "pad_id": None, "side": "right", "multiple_of": None, "pad_type": 0,
+    }  # fmt: skip
+    for name in ["row_of", "types", "sequences", "spans", "take", "max_length"]:
+        assert hasattr(Rows, name)
 
 
 def test_errors_are_what_habits_expect() -> None:

@@ -18,7 +18,7 @@ LOCAL = "load reads local files and downloads nothing"
 PADDED = "for rows of equal length and their mask: " + ROWS
 NO_SAMPLING = "remove it: tokenization is deterministic, sampling is not supported"
 PRINTS = "skip_special=True omits special tokens, unparse_special=True prints their text"
-CUT = f"ids[:n] truncates one row; {PADDED}, with truncate=True"
+CUT = f"ids[:n] truncates one row; tok.encode_batch(texts, max_length=n) cuts many; {PADDED}, with truncate=True"
 TENSORS = f"ids are NumPy arrays: torch.tensor(ids) copies them; for a 2-D array: {ROWS}"
 
 
@@ -40,7 +40,15 @@ RENAMED = {
     "max_len": ("length",),
     "seq_len": ("length",),
     "padding_side": ("side",),
+    "truncation_side": ("side",),
     "direction": ("side",),
+    "pad_to_multiple_of": ("multiple_of",),
+    "pad_token_type_id": ("pad_type",),
+    "pad_type_id": ("pad_type",),
+    "stride": ("overlap",),
+    "return_overflowing_tokens": ("windows",),
+    "text_pair": ("pairs",),
+    "text_pairs": ("pairs",),
     "truncation": ("truncate",),
     "num_threads": ("threads",),
     "num_workers": ("threads",),
@@ -61,11 +69,12 @@ EXPLAINED = _by_name(
     ("skip_special", "special tokens of a GGUF file are omitted unless unparse_special=True"),
     ("skip_special_tokens spaces_between_special_tokens special", PRINTS),
     ("padding pad pad_id pad_to_max_length pad_to_multiple_of padding_side return_attention_mask", PADDED),
-    ("truncation truncation_side truncation_strategy max_length max_len stride", CUT),
+    ("truncation truncation_side truncation_strategy max_length max_len stride overlap windows", CUT),
     ("return_tensors return_type return_dict", TENSORS),
     ("return_offsets_mapping return_offsets with_offsets", "tok.align(text) gives ids and their spans"),
-    ("return_token_type_ids", "tok.encode_pair(first, second) encodes two texts as one; there are no segment ids"),
-    ("pair text_pair text_pairs", "tok.encode_pair(first, second) encodes two texts as one"),
+    ("return_token_type_ids", "rows = tok.encode_batch(texts, pairs) have segments: rows.types, rows.to_padded()"),
+    ("pair text_pair text_pairs pairs", "tok.encode_pair(first, second) or tok.encode_batch(texts, pairs)"),
+    ("return_overflowing_tokens", "tok.encode_batch(texts, max_length=n, windows=True) gives windows of long texts"),
     ("out_type return_tokens", "ids.tolist() is a list of int, [tok.id_to_token(i) for i in ids] are the tokens"),
     ("is_pretokenized is_split_into_words", "pre-tokenized input is not supported: join the words first"),
     ("enable_sampling sampling nbest_size alpha dropout", NO_SAMPLING),

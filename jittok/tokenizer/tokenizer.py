@@ -29,8 +29,9 @@ from jittok.kernels.inputs import Documents, Errors, OneText, check_options, to_
 from jittok.kernels.jit import WouldCompile, frozen, interruptible_if_long, run_interruptible, without_compiling
 from jittok.kernels.pretoken_cache.default_size import bounded, default_cache_bytes
 from jittok.kernels.vocab_cache import CachedArrays, save_arrays
+from jittok.tokenizer.batching import Batching
 from jittok.tokenizer.chatting import Chatting
-from jittok.tokenizer.facts import KERNELS, Fact, or_none
+from jittok.tokenizer.facts import KERNELS, Facts, or_none
 from jittok.tokenizer.looking import Looking
 from jittok.tokenizer.pickling import own_of, read_only
 from jittok.tokenizer.python_fallback import decode_in_python, piece_in_python
@@ -55,7 +56,7 @@ IDS_PER_SLICE = 1 << 18
 """Ids that are decoded at once."""
 
 
-class Tokenizer(Chatting, Looking):
+class Tokenizer(Batching, Chatting, Looking, Facts):
     """A tokenizer that encodes and decodes exactly as llama.cpp does (for a GGUF vocabulary) or as the model's own
     library (for any other file). Immutable, thread-safe and picklable.
 
@@ -203,29 +204,6 @@ class Tokenizer(Chatting, Looking):
 
         return encode_one(encoder, raw, rule, threads).view(Ids)
 
-    def encode_batch(
-        self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
-        threads: int | None = None, progress: bool = False, **others: NoReturn,
-    ) -> TokenArray:  # fmt: skip
-        """One row a text, the same ids as `encode`. Raises EncodingFailed as that does, with the number of the text.
-
-        `texts`: a sequence or iterator of str or bytes, a NumPy array, a pandas or polars Series, a pyarrow string or
-        binary array, `Ragged`; nulls of tables are empty rows. What others may write to is copied a stretch at a time.
-        `threads=None`: every core this process may use. `progress`: a bar on standard error.
-        """
-        if others:
-            refuse_keywords(self.encode_batch, others)
-        from jittok.encode.batch import encode_batch
-
-        meanwhile = self._rows_meanwhile(texts, add_special, parse_special, errors)
-        if meanwhile is not None:
-            return meanwhile.described_by(self.describe)
-        encoder, rule = self._rule(add_special, parse_special, errors)
-        rows = self._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
-        if rows is None:
-            rows = encode_batch(encoder, texts, rule, threads, progress)
-        return rows.described_by(self.describe).surrounded_by(*rule.around)
-
     def encode_stream(
         self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
         threads: int | None = None, progress: bool = False, **others: NoReturn,
@@ -266,14 +244,16 @@ class Tokenizer(Chatting, Looking):
     ) -> NDArray[np.int32]:  # fmt: skip
         """int32[n]: the ids of two texts as the file's template for pairs orders them; `add_special`: with its tokens.
 
-        A GGUF vocabulary has no such template: UnsupportedVocab with `add_special`.
+        UnsupportedVocab with `add_special` for a GGUF vocabulary without a separator, so without such a template.
         """
         if others:
             refuse_keywords(self.encode_pair, others)
         ids = [self.encode(text, parse_special=parse_special, errors=errors) for text in (first, second)]
         if not add_special and not isinstance(self.vocab, Pipeline):
             return np.concatenate(ids)
-        pair = self._pipeline("a template for pairs").pair
+        if isinstance(self.vocab, Vocab) and type_named(self.type).between(self.vocab) is None:
+            self._pipeline("a template for pairs")
+        pair = self.pipeline.pair
         parts = [ids[-1 - item] if item < 0 else [item] for item in pair if add_special or item < 0]
         return np.concatenate([np.asarray(part, np.int32) for part in parts])
 
@@ -618,35 +598,7 @@ class Tokenizer(Chatting, Looking):
             raise UnsupportedVocab(self.vocab.source, what, self.vocab.format, expected)
         return self.vocab
 
-    # ---- facts: special ids are None where the vocabulary has none
-
-    bos_id = Fact("The token that begins a text.", or_none)
-    eos_id = Fact("The token that ends a text.", or_none)
-    eot_id = Fact("The token that ends a turn.", or_none)
-    eom_id = Fact("The token that ends a message.", or_none)
-    unk_id = Fact("The token that stands for what the vocabulary cannot spell.", or_none)
-    sep_id = Fact("The token that separates texts.", or_none)
-    pad_id = Fact("The token that pads rows.", or_none)
-    mask_id = Fact("The token that masks a word.", or_none)
-    fim_prefix_id = Fact("The token that precedes the text before a gap.", or_none)
-    fim_suffix_id = Fact("The token that precedes the text after a gap.", or_none)
-    fim_middle_id = Fact("The token that precedes the text of a gap.", or_none)
-    fim_pad_id = Fact("The token that pads a gap.", or_none)
-    fim_rep_id = Fact("The token that precedes a repository.", or_none)
-    fim_sep_id = Fact("The token that separates files.", or_none)
-    type = Fact[str]("One of spm, bpe, wpm, ugm, rwkv, plamo2, plamo3, none; of other files also words, word, char.")
-    pre = Fact["str | None"]("tokenizer.ggml.pre of the file, or None.")
-    name = Fact[str]("general.name of the file.")
-    fingerprint = Fact[str]("32 hex digits of everything that can change an id or a piece.")
-    add_bos = Fact("Whether `add_special` adds BOS before a text (WordPiece always adds it).", bool)
-    add_eos = Fact("Whether `add_special` adds EOS after a text.", bool)
-    add_sep = Fact("The file's add_sep_token. Encoding ignores it: WordPiece always ends with SEP.", bool)
-    add_space_prefix = Fact("Whether a space is added before texts (SPM, UGM); decoding removes it.", bool)
-    eog_ids = Fact[frozenset[int]]("Ids that end a generation.", frozenset)
-    scores = Fact[NDArray[np.float32]]("float32[n]: the scores of all tokens.")
-    attributes = Fact[NDArray[np.int32]]("int32[n]: llama.cpp's attribute bits of all tokens.")
-    token_bytes = Fact[NDArray[np.uint8]]("uint8[bytes]: the concatenated texts of all tokens.")
-    token_offsets = Fact[NDArray[np.int64]]("int64[n + 1]: the offsets of the texts in `token_bytes`.")
+    # ---- facts; more are those of `Facts`
 
     @property
     def llama_cpp(self) -> str | None:

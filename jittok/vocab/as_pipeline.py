@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.pipeline import Pipeline, models, steps
-from jittok.common.pipeline.pipeline import FIRST_TEXT, LSTRIP, RSTRIP, SPECIAL, read_only_array
+from jittok.common.pipeline.pipeline import FIRST_TEXT, LSTRIP, RSTRIP, SECOND_TEXT, SPECIAL, read_only_array
 from jittok.vocab.types import type_of
 from jittok.vocab.vocab import NO_TOKEN, Vocab
 
@@ -77,7 +77,7 @@ def model_of(vocab: Vocab, kind: type[T]) -> T:
 def make_pipeline(vocab: Vocab) -> GgufPipeline:
     """The steps of a vocabulary, cached by `Vocab.pipeline`."""
     kind, special = type_of(vocab), vocab.special_tokens
-    sizes = np.diff(vocab.token_offsets)[special]
+    sizes, pair = np.diff(vocab.token_offsets)[special], _pair(vocab)
     return GgufPipeline(
         vocab=vocab,
         source=vocab.source,
@@ -95,6 +95,8 @@ def make_pipeline(vocab: Vocab) -> GgufPipeline:
         added_ids=special,
         added_flags=_flags(vocab),
         single=_single(vocab),
+        pair=pair,
+        pair_types=() if kind.has_segments or kind.between(vocab) is None else (0,) * len(pair),
         bos_id=vocab.bos_id,
         eos_id=vocab.eos_id,
         unk_id=vocab.unk_id,
@@ -109,6 +111,16 @@ def _single(vocab: Vocab) -> tuple[int, ...]:
     (begins, _, first), (ends, _, last) = type_of(vocab).around(vocab)
     before = (first,) if begins and first != NO_TOKEN else ()
     return (*before, FIRST_TEXT, *((last,) if ends and last != NO_TOKEN else ()))
+
+
+def _pair(vocab: Vocab) -> tuple[int, ...]:
+    """The template of a pair; without a separator two texts alone."""
+    between = type_of(vocab).between(vocab)
+    if between is None:
+        return FIRST_TEXT, SECOND_TEXT
+    single = _single(vocab)
+    at = single.index(FIRST_TEXT) + 1
+    return (*single[:at], *between, SECOND_TEXT, *single[at:])
 
 
 def _flags(vocab: Vocab) -> NDArray[np.uint8]:

@@ -100,6 +100,9 @@ class VocabType:
     checks_tables = False
     """Its tables may be refused while they are compiled, so loading compiles them."""
 
+    has_segments = False
+    """Whether the two texts of a row are segments of types 0 and 1."""
+
     # ---- text to ids
 
     alignment = AlignmentRules("texts only", "literal")
@@ -119,6 +122,16 @@ class VocabType:
     def around(self, vocab: Vocab) -> tuple[AroundRule, AroundRule]:
         """The ids that `add_special` adds before and after a text: none, whatever the file's flags are."""
         return (False, "bos", vocab.bos_id), (False, "eos", vocab.eos_id)
+
+    def between(self, vocab: Vocab) -> tuple[int, ...] | None:
+        """The ids that `add_special` adds between two texts of a row; None where the vocabulary has no separator.
+
+        Source: llama.cpp's server, which orders a query and a document so.
+        """
+        _, (ends, _, last) = self.around(vocab)
+        if not vocab.add_sep or vocab.sep_id == NO_TOKEN:
+            return None
+        return (*((last,) if ends and last != NO_TOKEN else ()), vocab.sep_id)
 
     def newline_id(self, vocab: Vocab, encoder: Any) -> int:
         """The first id of an encoded newline. Source: llama.cpp, `linefeed_id` in `llama_vocab::impl::load`.
@@ -300,6 +313,7 @@ class Wpm(VocabType):
     flags = {"clean_spaces": True, "add_bos": True, "add_sep": True}
     reads_characters = makes_pieces = True
     may_be_empty = byte_tokens = False
+    has_segments = True
     alignment = AlignmentRules("keys only", "words")
 
     def split(self, vocab: Vocab) -> tuple[steps.Splitter, ...]:
@@ -313,6 +327,10 @@ class Wpm(VocabType):
     def around(self, vocab: Vocab) -> tuple[AroundRule, AroundRule]:
         """CLS and SEP always."""
         return (True, "bos", vocab.bos_id), (True, "seperator", vocab.sep_id)
+
+    def between(self, vocab: Vocab) -> tuple[int, ...] | None:
+        """SEP, which ends the second text, too."""
+        return None if vocab.sep_id == NO_TOKEN else (vocab.sep_id,)
 
     def newline_id(self, vocab: Vocab, encoder: Any) -> int:  # noqa: ARG002
         """The padding token."""

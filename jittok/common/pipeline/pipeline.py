@@ -37,8 +37,9 @@ FIRST_TEXT, SECOND_TEXT = -1, -2
 SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED, PRINTED_NORMALIZED = (1 << k for k in range(7))
 """Flags of an added token."""
 _VERSION = b"jittok pipeline 1"
-_LATER = {"own_ids", "twins"}
-"""Fields that the fingerprint does not count, and reads where they are not empty: those that were written down stay."""
+_LATER = {"own_ids", "twins", "single_types", "pair_types"}
+"""Fields that the fingerprint does not count, as those that were written down stay. Two of them it reads where they are
+not empty; types of segments change no id."""
 _ATTRIBUTES = {NORMAL: 4, UNKNOWN: 1, CONTROL: 8, USER: 16, UNUSED: 2, BYTE: 32}
 """sentencepiece's kind of a piece -> the attribute bit that a GGUF file would have."""
 
@@ -94,6 +95,8 @@ class Pipeline(Record, eq=False):
     pad_id: int = NO_TOKEN
     own_ids: tuple[int, ...] = ()  # bos, eos, unk and pad of the file itself, where files beside it name others
     twins: tuple[tuple[str, int], ...] = ()  # more texts of the model's vocabulary, with ids that others have too
+    single_types: tuple[int, ...] = ()  # the segment of each part of `single`; empty: see `template`
+    pair_types: tuple[int, ...] = ()
     name: str = ""
     notes: tuple[str, ...] = ()  # what the file says that is not done, and who would answer otherwise
 
@@ -107,6 +110,18 @@ class Pipeline(Record, eq=False):
     def step(self, kind: type[Step]) -> Step | None:
         """The first step of this kind, of the normalizer or the splitter."""
         return next((step for step in (*self.normalize, *self.split) if isinstance(step, kind)), None)
+
+    def template(self, paired: bool, add_special: bool = True) -> tuple[tuple[int, int], ...]:
+        """(id, FIRST_TEXT or SECOND_TEXT; type of its segment) of each part of a row, of one text or of a pair.
+
+        A file without types: 0, and 1 from the second text on.
+        """
+        parts, types = (self.pair, self.pair_types) if paired else (self.single, self.single_types)
+        if not types:
+            second = parts.index(SECOND_TEXT) if paired else len(parts)
+            first = parts.index(FIRST_TEXT)
+            types = tuple(int(second <= k and (second > first or k < first)) for k in range(len(parts)))
+        return tuple(part for part in zip(parts, types, strict=True) if add_special or part[0] < 0)
 
     @once
     def model_tokens(self) -> list[bytes | None]:

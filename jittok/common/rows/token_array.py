@@ -164,13 +164,15 @@ class TokenArray:
         side: Literal["right", "left"] = "right",
         truncate: bool = False,
         closing: int | None = None,
+        multiple_of: int | None = None,
         **others: NoReturn,
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """A padded 2-D array: int32[n, length], and a bool mask of the same shape, True for ids of the row.
 
         `length=None`: the longest row. `side`: where the padding goes, "right" or "left". A longer row is a ValueError;
         with `truncate=True` it loses ids of its text, and keeps what `add_special` put around it. `closing`: so many
-        last ids are kept, where the rows do not know it themselves (read from a file, made by hand).
+        last ids are kept, where the rows do not know it themselves (read from a file, made by hand). `multiple_of`:
+        the length is rounded up to a multiple of it.
         """
         if others:
             refuse_keywords(self.to_padded, others)
@@ -190,6 +192,7 @@ class TokenArray:
         length = longest if length is None else whole_number(length, "length")
         if length < 0 or after < 0:
             raise ValueError(f"length and closing: found {length} and {after}, expected 0 or more")
+        length = rounded_up(length, multiple_of)
         if longest > length and not truncate:
             row = int(np.argmax(lengths > length))
             raise ValueError(
@@ -227,7 +230,7 @@ class TokenArray:
         """
         pa = _pyarrow()
         if isinstance(array, pa.ChunkedArray):
-            return cls.concat([cls.from_arrow(chunk) for chunk in array.chunks])
+            return TokenArray.concat([TokenArray.from_arrow(chunk) for chunk in array.chunks])
         kind: Any = getattr(array, "type", None)
         if not isinstance(kind, pa.DataType):
             raise TypeError(f"found {type(array).__name__}, expected an Arrow list of integers")
@@ -235,7 +238,7 @@ class TokenArray:
             raise TypeError(f"found {kind}, expected an Arrow list of integers")
         if not pa.types.is_integer(kind.value_type):
             raise TypeError(f"found a list of {kind.value_type}, expected a list of integers")
-        return cls(*_of_arrow_lists(array))
+        return TokenArray(*_of_arrow_lists(array))
 
     @classmethod
     def concat(cls, arrays: Iterable[TokenArray]) -> TokenArray:
@@ -246,7 +249,7 @@ class TokenArray:
                 raise TypeError(f"found {type(part).__name__}, expected TokenArrays")
         if len(parts) == 1:
             return parts[0]
-        rows = cls(*joined([part.ids for part in parts], [part.offsets[1:] for part in parts]))
+        rows = TokenArray(*joined([part.ids for part in parts], [part.offsets[1:] for part in parts]))
         around = {part._around for part in parts}
         return rows.surrounded_by(*around.pop()) if len(around) == 1 else rows
 
@@ -291,7 +294,16 @@ class TokenArray:
                 raise ValueError(
                     f"{Path(path, name)}: found {array.dtype} of shape {array.shape}, expected {np.dtype(dtype)}[n]"
                 )
-        return cls(ids, offsets)
+        return TokenArray(ids, offsets)
+
+
+def rounded_up(length: int, multiple_of: int | None) -> int:
+    """The least multiple that is no less than a length. ValueError, TypeError for what is no positive number."""
+    if multiple_of is None:
+        return length
+    if whole_number(multiple_of, "multiple_of") < 1:
+        raise ValueError(f"multiple_of: found {multiple_of}, expected 1 or more")
+    return length + -length % multiple_of
 
 
 def _pyarrow() -> Any:

@@ -50,7 +50,8 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
         raise root.child("version").unknown(version, f"{VERSION!r}")
     vocabulary, model = read_model(root.child("model"), content)
     added, moved = read_added(root.child("added_tokens"), vocabulary, root.has("normalizer"))
-    single, pair = read_template(root.child("post_processor"))
+    around = read_template(root.child("post_processor"))
+    single, pair = around["single"], around["pair"]
     growth = Growth()
     normalize = normalizers(root.child("normalizer"), growth)
     split = splitters(root.child("pre_tokenizer"), growth)
@@ -64,8 +65,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
         normalize=without_empty(normalize, split),
         split=split,
         decode=decoders(root.child("decoder")) if root.has("decoder") else (Spaced(),),
-        single=single,
-        pair=pair,
+        **around,
         notes=(*notes, *moved, *_not_certain(vocabulary), *_not_applied(root)),
     )
     if max(*single, *pair) >= len(made):
@@ -140,23 +140,25 @@ def read_added(node: Node, vocabulary: Vocabulary, is_normalized: bool) -> tuple
 # ---- post-processors
 
 
-def read_template(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(single, pair) of the file's post-processor."""
-    plain = (FIRST_TEXT,), (FIRST_TEXT, SECOND_TEXT)
+def read_template(node: Node) -> dict[str, tuple[int, ...]]:
+    """Fields of a Pipeline: the templates of the file's post-processor, and the types of their segments."""
     every = [(part, _checked_type(part)) for part in flat(node, "processors")]
     parts = [(part, kind) for part, kind in every if kind != "ByteLevel"]
     if len(parts) > 1:
         raise node.unknown([kind for _, kind in parts], "one post-processor that adds tokens")
     if not parts:
-        return plain
+        return {"single": (FIRST_TEXT,), "pair": (FIRST_TEXT, SECOND_TEXT)}
     ((part, kind),) = parts
     if kind == "TemplateProcessing":
-        return _template(part, "single"), _template(part, "pair")
+        (single, single_types), (pair, pair_types) = _template(part, "single"), _template(part, "pair")
+        return {"single": single, "pair": pair, "single_types": single_types, "pair_types": pair_types}
     if kind not in ("BertProcessing", "RobertaProcessing"):
         raise part.child("type").unknown(kind, "a supported post-processor")
     cls, sep = (_named_id(part.child(name)) for name in ("cls", "sep"))
-    between = (sep, sep) if kind == "RobertaProcessing" else (sep,)
-    return (cls, FIRST_TEXT, sep), (cls, FIRST_TEXT, *between, SECOND_TEXT, sep)
+    if kind == "BertProcessing":
+        return {"single": (cls, FIRST_TEXT, sep), "pair": (cls, FIRST_TEXT, sep, SECOND_TEXT, sep)}
+    pair = (cls, FIRST_TEXT, sep, sep, SECOND_TEXT, sep)
+    return {"single": (cls, FIRST_TEXT, sep), "pair": pair, "pair_types": (0,) * len(pair)}  # one segment
 
 
 def _checked_type(part: Node) -> str:
@@ -178,23 +180,28 @@ def _named_id(node: Node) -> int:
     return int(row[1])
 
 
-def _template(part: Node, key: str) -> tuple[int, ...]:
+def _template(part: Node, key: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The parts of a template, and their types."""
     out: list[int] = []
+    types: list[int] = []
     for item in part.child(key).items():
         if set(item.of(dict)) == {"Sequence"}:
-            name = item.child("Sequence").one_of("id", ("A", "B"))
+            inner = item.child("Sequence")
+            name = inner.one_of("id", ("A", "B"))
             if name == "B" and key == "single":
                 raise item.bad(item.value, "the sequence A alone")
             out.append(FIRST_TEXT if name == "A" else SECOND_TEXT)
         elif set(item.of(dict)) == {"SpecialToken"}:
-            out += _special_ids(part, item.child("SpecialToken"))
+            inner = item.child("SpecialToken")
+            out += _special_ids(part, inner)
             if len(out) > MOST_AROUND:
                 raise item.unknown(InWords(f"more than {MOST_AROUND} ids around a text"), f"at most {MOST_AROUND}")
         else:
             raise item.bad(item.value, "a Sequence or a SpecialToken")
+        types += [inner.count("type_id", 0)] * (len(out) - len(types))
     if out.count(FIRST_TEXT) != 1 or out.count(SECOND_TEXT) != (key == "pair"):
         raise part.child(key).unknown(part.child(key).value, "the sequence A once" + ", and B once" * (key == "pair"))
-    return tuple(out)
+    return tuple(out), tuple(types)
 
 
 def _special_ids(part: Node, item: Node) -> list[int]:

@@ -1,0 +1,104 @@
+"""Rows of one length: ids, a mask and types of segments as arrays that a model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.chunks.written import RUN, Padding, Template, write_padded
+from jittok.encode.buffers import BufferPool, Mapping
+from jittok.encode.stretches import thread_count
+from jittok.kernels.jit import frozen, interruptible_if_long
+
+if TYPE_CHECKING:
+    import torch
+
+IDS_PER_STEP = 1 << 18
+"""Ids that a thread writes at a time, with their mask and types 2 MB."""
+_kept: list[Mapping] = []
+
+
+class Padded(NamedTuple):
+    """Rows of one length.
+
+    `ids`: int32[rows, length]; `mask`: bool[rows, length], True for what is of the row; `types`: int32[rows, length],
+    the segment that each id belongs to. The arrays are C-contiguous, writable, and belong to nobody else.
+    """
+
+    ids: NDArray[np.int32]
+    mask: NDArray[np.bool_]
+    types: NDArray[np.int32]
+
+    def to_torch(self) -> Tensors:
+        """The same memory as tensors: int32, bool and int32. ImportError without torch.
+
+        >>> import jittok
+        >>> batch = jittok.bundled("gpt-2").encode_batch(["a text"], max_length=8).to_padded(8, pad_id=0)
+        >>> batch.to_torch().ids.shape  # doctest: +SKIP
+        torch.Size([1, 8])
+        """
+        import torch
+
+        return Tensors(*(torch.from_numpy(array) for array in self))
+
+
+class Tensors(NamedTuple):
+    """`Padded` as tensors, over the same memory."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    types: torch.Tensor
+
+
+def pad_rows(
+    template: Template, sources: tuple[NDArray[np.int32], NDArray[np.int32]], table: NDArray[np.int64],
+    padding: Padding, threads: int | None,
+) -> Padded:  # fmt: skip
+    """The lines of a table as rows of padding.length ids, which none of them exceeds; see `written.write_padded`."""
+    shape = len(table), padding.length
+    size = shape[0] * shape[1]
+    pool = BufferPool(_kept)
+    ids, words = _array(pool, size), _array(pool, -(-size // 4))
+    mask = words.view(np.uint8)[:size]
+    types = np.empty(size, np.int32) if padding.typed else np.zeros(size, np.int32)
+    flat = frozen(table.reshape(-1), np.int64)
+
+    def write(begin: int, end: int) -> None:
+        write_padded(template, *sources, flat, begin, end, padding, ids, mask, types)
+
+    on_threads(write, len(table), size, threads)
+    return Padded(ids.reshape(shape), mask.view(np.bool_).reshape(shape), types.reshape(shape))
+
+
+def on_threads(write: Callable[[int, int], None], rows: int, size: int, threads: int | None) -> None:
+    """write(begin, end) for all rows, in steps of about IDS_PER_STEP of their `size` ids, by several threads."""
+    steps = min(rows, size // IDS_PER_STEP)
+    count = thread_count(threads)
+    if steps < 2 or count == 1:
+        interruptible_if_long(4 * size)(write, 0, rows)
+        return
+    from jittok.kernels.jit.pool import Pool
+
+    cuts = [rows * k // steps for k in range(steps + 1)]
+    pool, wait = Pool(count), False
+    try:
+        for future in [pool.submit(write, *cut) for cut in pairwise(cuts)]:
+            future.result()
+        wait = True
+    finally:
+        pool.shutdown(wait, cancel_futures=True)
+
+
+def padding_of(length: int, pad_id: int, pad_type: int, side: str, types: NDArray[np.int32]) -> Padding:
+    """The padding of rows whose parts have these types."""
+    typed = bool(types.any()) or pad_type != 0
+    runs: list[Any] = [frozen([value] * RUN, np.int32) for value in (pad_id, pad_type)]
+    return Padding(length, int(side == "left"), int(typed), *runs)
+
+
+def _array(pool: BufferPool, count: int) -> NDArray[np.int32]:
+    return pool.detach(pool.array(count), count)
