@@ -19,6 +19,7 @@ from jittok.cli.common import (
     open_vocab,
     tell,
     tell_slow,
+    unescaped,
     write,
 )
 from jittok.common.display.terminal import one_name
@@ -136,12 +137,10 @@ def _token(said: str | None) -> int | str | None:
 def _options(given: argparse.Namespace) -> Options:
     from jittok.corpus.options import Options, parse_bytes
 
-    separator = given.separator
-    if separator is not None:
-        separator = separator.replace("\\n", "\n").replace("\\t", "\t")
+    separator = None if given.separator is None else unescaped(given.separator)
     return Options(
         formats=tuple(name.strip() for name in given.format.split(",")), kind=kind_of(given), field=given.field,
-        column=given.column, lines=given.lines, separator=separator, add_special=given.add_special,
+        column=given.column, join=given.join, lines=given.lines, separator=separator, add_special=given.add_special,
         parse_special=given.parse_special, append_eos=given.append_eos, eos=_token(given.eos),
         on_error=given.on_error, dtype=given.dtype,
         range_bytes=parse_bytes(given.range_bytes, "--range-bytes"),

@@ -32,6 +32,7 @@ class Options:
     kind: str | None = None  # of KINDS: of inputs, whatever their extensions
     field: str = "text"
     column: str = "text"
+    join: str | None = None  # between the texts of a list; None: a list is no text
     lines: bool = False
     separator: str | None = None
     add_special: bool = False

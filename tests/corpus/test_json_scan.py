@@ -188,6 +188,7 @@ HOSTILE = {
     "a name with an escape elsewhere": (b'{"text":"a","o":{"\\u0078":1}}', b"a"),
     "NaN": (b'{"n":[NaN,-Infinity,1e400],"text":"a"}', b"a"),
     "a lone surrogate": (b'{"text":"\\ud800"}', None),
+    "two second halves": (b'{"text":"\\ude00\\ude00"}', None),
     "one in another field": (b'{"n":"\\ud800","text":"a"}', b"a"),
     "bytes that are not UTF-8": (b'{"text":"\xff"}', None),
     "those in another field": (b'{"n":"\xff","text":"a"}', b"a"),
@@ -272,8 +273,8 @@ def test_a_block_is_read_alike_with_the_kernel_and_without(monkeypatch, on_error
 def test_a_name_that_no_line_can_have_is_left_to_python():
     line = json.dumps({"text": "a"}).encode() + b"\n"
     assert paths_of([["\udcff"]]) is None
-    assert lines_of_block(line * 3, ["\udcff"]).codes.tolist() == [OTHER] * 3
-    assert lines_of_block(b"", ["text"]).codes.size == 0
+    assert lines_of_block(line * 3, "\udcff").codes.tolist() == [OTHER] * 3
+    assert lines_of_block(b"", "text").codes.size == 0
 
 
 def test_a_line_that_is_too_long_is_left_to_python(monkeypatch):

@@ -299,8 +299,18 @@ def add_reading(parser: argparse.ArgumentParser, separator: bool = False) -> Non
         help="force the input format (txt, jsonl, parquet or arrow), ignoring file extensions",
     )  # fmt: skip
     kinds.add_argument("--jsonl", action="store_true", help="same as --input-format jsonl")
-    reading.add_argument("--field", default="text", help="JSON Lines field with the text (default: text)")
-    reading.add_argument("--column", default="text", help="table column with the text (default: text)")
+    reading.add_argument(
+        "--field", default="text", help="JSON Lines field with the text, a.b: b of the object a (default: text)"
+    )
+    reading.add_argument(
+        "--column", default="text", help="table column with the text, a.b: member b of the struct a (default: text)"
+    )
+    reading.add_argument(
+        "--join",
+        metavar="TEXT",
+        type=unescaped,
+        help=r"a list of texts is one text, with TEXT between them (\n and \t are escapes)",
+    )
     cuts = reading.add_mutually_exclusive_group()
     cuts.add_argument("--lines", action="store_true", help="plain text: one document per line")
     if separator:
@@ -310,6 +320,11 @@ def add_reading(parser: argparse.ArgumentParser, separator: bool = False) -> Non
     reading.add_argument(
         "--max-document-bytes", default="1G", metavar="N", help="fail on longer documents (default: 1G)"
     )
+
+
+def unescaped(text: str) -> str:
+    """A text of the command line in which \\n and \\t are escapes."""
+    return text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 def add_on_error(parser: argparse.ArgumentParser) -> None:

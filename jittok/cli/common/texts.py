@@ -52,7 +52,7 @@ def add_texts(parser: argparse.ArgumentParser) -> None:
 
 def refuse_kinds(options: argparse.Namespace, given: str) -> None:
     """Raise ValueError for options about files if the text itself is given."""
-    kinds = {"input_format": None, "jsonl": False, "lines": False, "field": "text", "column": "text"}
+    kinds = {"input_format": None, "jsonl": False, "lines": False, "field": "text", "column": "text", "join": None}
     for name, default in kinds.items():
         if getattr(options, name) != default:
             option = f"--{name.replace('_', '-')}"
@@ -65,7 +65,7 @@ def find(names: list[str], options: argparse.Namespace) -> tuple[list[Source], O
     from jittok.corpus.options import Options, parse_bytes
 
     how = Options(
-        kind=kind_of(options), field=options.field, column=options.column,
+        kind=kind_of(options), field=options.field, column=options.column, join=options.join,
         lines=options.lines, on_error="replace" if options.errors == "replace" else "fail",
         max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
     )  # fmt: skip

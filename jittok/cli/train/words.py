@@ -89,7 +89,8 @@ def _reading(options: argparse.Namespace) -> Reading:
     from jittok.train.counting.files import RANGE_BYTES
 
     return Options(
-        kind=kind_of(options), field=options.field, column=options.column, lines=options.lines,
+        kind=kind_of(options), field=options.field, column=options.column, join=options.join,
+        lines=options.lines,
         on_error=options.on_error, max_document_bytes=parse_bytes(options.max_document_bytes, "--max-document-bytes"),
         range_bytes=RANGE_BYTES,
     )  # fmt: skip

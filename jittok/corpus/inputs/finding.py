@@ -120,6 +120,8 @@ def check_options(sources: Iterable[Source], options: Options) -> None:
         raise CorpusError("--field", options.field, "JSON Lines among the inputs (tables: --column), or no --field")
     if options.column != "text" and kinds.isdisjoint(TABLES):
         raise CorpusError("--column", options.column, "a table among the inputs (JSON Lines: --field), or no --column")
+    if options.join is not None and kinds.isdisjoint((*TABLES, "jsonl")):
+        raise CorpusError("--join", options.join, "JSON Lines or a table among the inputs, or no --join")
     if options.separator is not None and "separated" not in kinds:
         raise CorpusError("--separator", options.separator, "plain text among the inputs, or no --separator")
 

@@ -37,14 +37,23 @@ class Lines(NamedTuple):
         return int(self.starts[k]), min(int(self.starts[k + 1]) - 1, size)
 
 
-def lines_of_block(block: bytes, path: Sequence[str], stop: Cancellation = NEVER_CANCELLED) -> Lines:
-    """The lines of a block, with the texts that the kernel finds in the field of this path: names from the outermost
-    object inward. CancelledError if it is stopped."""
+def lines_of_block(block: bytes, name: str, stop: Cancellation = NEVER_CANCELLED) -> Lines:
+    """The lines of a block, with the texts that the kernel finds in a field: of that very name, else of names joined by
+    dots, from the outermost object inward. CancelledError if it is stopped."""
     data = np.frombuffer(block, np.uint8)
-    paths = paths_of([path])
+    paths = paths_of([path_in(block, name)])
     if paths is None or not usable(data.size):
         return _unread(data)
     return _found(data, paths, stop)
+
+
+def path_in(block: bytes, name: str) -> list[str]:
+    """The names that a field is to be looked for by in a block; what they do not find is left to Python. A name with
+    dots is taken as it is where a string like it is in the block; no escape hides another, as the kernel leaves lines
+    with such names to Python."""
+    if "." not in name or f'"{name}"'.encode("utf-8", "surrogatepass") in block:
+        return [name]
+    return name.split(".")
 
 
 def usable(size: int) -> bool:

@@ -35,6 +35,21 @@ ESCAPE = 6
 """Bytes of an escape such as \\u00e4."""
 
 
+def member(row: Any, name: str, join: str | None = None) -> Any:
+    """The value of a field: of that very name, else of names joined by dots, from the outermost object inward. A list
+    of texts is one text, with `join` between them. KeyError, and TypeError for what is no object."""
+    if name in row or "." not in name:
+        row = row[name]
+    else:
+        for part in name.split("."):
+            if not isinstance(row, dict):
+                raise KeyError(name)
+            row = row[part]
+    if join is not None and isinstance(row, list) and all(isinstance(each, str) for each in row):
+        return join.join(row)
+    return row
+
+
 def _integer(_: str) -> int:
     return 0
 
@@ -58,7 +73,8 @@ def row_of(line: bytes, errors: str = "surrogateescape") -> Any:
 
 
 def _flat(text: str) -> dict[str, Any]:
-    """The same for an object that is nested deeper than the parser allows: inner lists and objects are left empty."""
+    """The same for an object that is nested deeper than the parser allows: the lists and objects that are
+    nested so deeply are left empty."""
     row: dict[str, Any] = {}
     at = _expect(text, 0, "{")
     while True:
@@ -66,11 +82,10 @@ def _flat(text: str) -> dict[str, Any]:
         if not isinstance(name, str):
             raise ValueError("Expecting property name enclosed in double quotes")
         at = _space(text, _expect(text, at, ":"))
-        opening = text[at : at + 1]
-        if opening in ("[", "{"):
-            row[name], at = ([] if opening == "[" else {}), _after(text, at)
-        else:
+        try:
             row[name], at = _DECODER.raw_decode(text, at)
+        except RecursionError:
+            row[name], at = ([] if text[at : at + 1] == "[" else {}), _after(text, at)
         at = _space(text, at)
         if text[at : at + 1] == "}":
             break
@@ -134,7 +149,7 @@ def text_of(block: bytes, start: int, stop: int, name: str, loads: Loads) -> str
         rest += [block[at : string.start], b'"%b %d"' % (mark.encode(), number)]
         at = string.stop
     row = loads(b"".join([*rest, block[at:stop]]))
-    value = row[name]
+    value = member(row, name)
     if not isinstance(value, str):
         return None
     found: str | bytes = value

@@ -12,10 +12,10 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from jittok.corpus.inputs.decompression import open_unpacked
-from jittok.corpus.inputs.json_rows import row_of
+from jittok.corpus.inputs.json_rows import member, row_of
 from jittok.corpus.options import Options
 from jittok.errors import CorpusError, InWords
 
@@ -124,8 +124,7 @@ def json_shape(start: bytes, field: str) -> tuple[str, bool]:
             if not whole:  # of a long line only the start is here
                 return "lines", _has(start, field) or field.encode() not in start
         else:
-            has = isinstance(row, dict) and isinstance(row.get(field), str)
-            return "lines", has or OBJECT.match(after) is not None
+            return "lines", _has_text(row, field) or OBJECT.match(after) is not None
     if OBJECTS.match(start):
         return "array", _has(start, field)
     if OBJECT.match(start):
@@ -133,9 +132,18 @@ def json_shape(start: bytes, field: str) -> tuple[str, bool]:
     return "", False
 
 
+def _has_text(row: Any, field: str) -> bool:
+    """Whether a text, or a list of texts, is in this field."""
+    try:
+        return isinstance(member(row, field, ""), str)
+    except (KeyError, TypeError):
+        return False
+
+
 def _has(start: bytes, field: str) -> bool:
     """Whether a text in this field is among the first bytes."""
-    return re.search(rb'"' + re.escape(field.encode("utf-8", "surrogateescape")) + rb'"\s*:\s*"', start) is not None
+    names = (re.escape(name.encode("utf-8", "surrogateescape")) for name in {field, field.rpartition(".")[2]})
+    return re.search(rb'"(?:' + b"|".join(names) + rb')"\s*:\s*"', start) is not None
 
 
 def check_json(path: str, start: bytes, options: Options) -> None:

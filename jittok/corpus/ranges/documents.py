@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from jittok.common.rows.checks import own
 from jittok.corpus.inputs.decompression import open_unpacked
 from jittok.corpus.inputs.json_lines import BLANK, OTHER, TEXT, lines_of_block
-from jittok.corpus.inputs.json_rows import LONG, row_of, text_of
+from jittok.corpus.inputs.json_rows import LONG, member, row_of, text_of
 from jittok.corpus.inputs.kinds import TABLES, is_wide
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import MAX_DOCUMENT_BYTES, Options
@@ -222,7 +222,7 @@ def _loads(line: bytes) -> Any:
 def _json_lines(raw: RawRange, options: Options, stop: Cancellation) -> RangeTexts:
     """With "replace" every line that is not blank becomes a document."""
     block, raw.payload = raw.payload, None
-    lines = lines_of_block(block, [options.field], stop)
+    lines = lines_of_block(block, options.field, stop)
     kept, sizes = lines.codes == TEXT, np.diff(lines.ends, prepend=0)
     parts: list[Any] = []
     bad, blank, done = [], int(np.count_nonzero(lines.codes == BLANK)), 0
@@ -230,7 +230,7 @@ def _json_lines(raw: RawRange, options: Options, stop: Cancellation) -> RangeTex
         start, end = lines.span(k, len(block))
         if number % PARSED_AT_ONCE == 0 or end - start >= LONG:
             stop.check()
-        text, wrong = _json_line(block, start, end, options.field)
+        text, wrong = _json_line(block, start, end, options)
         if wrong is not None:
             bad.append(Bad(raw.key.source, k + 1, *wrong, lost=text is None))
             text = text or b"" if options.on_error == "replace" else None
@@ -247,14 +247,14 @@ def _json_lines(raw: RawRange, options: Options, stop: Cancellation) -> RangeTex
     return RangeTexts(docs, np.full(numbers.size, raw.key.source), numbers, kept.size, blank, bad)
 
 
-def _json_line(block: bytes, start: int, stop: int, name: str) -> tuple[bytes | None, tuple[str, str] | None]:
+def _json_line(block: bytes, start: int, stop: int, options: Options) -> tuple[bytes | None, tuple[str, str] | None]:
     """(The text of the line [start, stop), None for a blank line; None), or for a bad line (what of its text can be
     read, None if there is none; what was found and expected)."""
     if block.startswith(BOM, start, stop):  # where a file of `cat` begins
         start += len(BOM)
     if stop - start >= LONG:
         try:
-            text = text_of(block, start, stop, name, _json())
+            text = text_of(block, start, stop, options.field, _json())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             text = None
         if text is not None:
@@ -262,11 +262,11 @@ def _json_line(block: bytes, start: int, stop: int, name: str) -> tuple[bytes | 
     line = block[start:stop]
     if not line.strip():
         return None, None
-    text, wrong = _json_text(line, name)
-    return (text, None) if wrong is None else (_lenient_text(line, name), wrong)
+    text, wrong = _json_text(line, options.field, options.join)
+    return (text, None) if wrong is None else (_lenient_text(line, options.field, options.join), wrong)
 
 
-def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
+def _json_text(line: bytes, name: str, join: str | None = None) -> tuple[bytes, tuple[str, str] | None]:
     """The text of one line, or what was found and expected."""
     refused = ""
     try:
@@ -279,20 +279,23 @@ def _json_text(line: bytes, name: str) -> tuple[bytes, tuple[str, str] | None]:
             return b"", (f"{_shown(line)} ({refused})", "a JSON object in UTF-8")
     if not isinstance(row, dict):
         return b"", (_shown(line), f"a JSON object with a text in {name!r}")
-    if name not in row:
+    try:
+        value = member(row, name, join)
+    except KeyError:
         fields = SURROGATE.sub("\ufffd", ", ".join(map(str, row)))
         return b"", (f"fields {fields or 'none'}"[:SHOWN], f"a text in {name!r} (--field)")
-    if not isinstance(row[name], str):
-        return b"", (f"{type(row[name]).__name__} in {name!r}", "a text")
-    if refused and SURROGATE.search(row[name]):
+    if not isinstance(value, str):
+        expected = "a text (--join for a list of texts)" if isinstance(value, list) and join is None else "a text"
+        return b"", (f"{type(value).__name__} in {name!r}", expected)
+    if refused and SURROGATE.search(value):
         return b"", (f"{_shown(line)} ({refused})", "a JSON object in UTF-8")
-    return row[name].encode(), None
+    return value.encode(), None
 
 
-def _lenient_text(line: bytes, name: str) -> bytes | None:
+def _lenient_text(line: bytes, name: str, join: str | None = None) -> bytes | None:
     """The readable part of a bad line, with U+FFFD for the rest; None if it has no such text."""
     try:
-        text = row_of(line, "replace")[name]
+        text = member(row_of(line, "replace"), name, join)
     except (ValueError, KeyError, TypeError):
         return None
     return SURROGATE.sub("\ufffd", text).encode() if isinstance(text, str) else None

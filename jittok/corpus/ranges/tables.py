@@ -23,9 +23,9 @@ from jittok.corpus.inputs.hostile_tables import (
 from jittok.corpus.inputs.remote import Fetched, is_url, open_far
 from jittok.corpus.inputs.sources import OF_A_FILE, Source
 from jittok.corpus.options import Options
+from jittok.corpus.ranges.columns import TextColumn, text_column
 from jittok.corpus.ranges.cutting import Limit
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
-from jittok.kernels.inputs import arrow
 
 BATCH_BYTES = 4 << 20
 """Text read from row groups at once, by the average of their rows."""
@@ -150,7 +150,7 @@ def rows_of(source: Source, group: int) -> int:
 def groups_together(source: Source, column: str, step: int) -> Iterator[tuple[int, int]]:
     """Row groups [first, stop) that are read together: until their texts have `step` bytes."""
     footer = footer_of(source)
-    leaf = footer.columns.index(column) if column in footer.columns and not footer.signed else None
+    leaf = None if footer.signed else _leaf_of(footer, column)
     first, size, count = 0, 0, footer.facts.num_row_groups
     for group in range(count):
         facts = footer.facts.row_group(group)
@@ -177,6 +177,7 @@ def parquet_rows(
         facts = [footer.facts.row_group(group) for group in groups]
         total = sum(group.num_rows for group in facts)
         try:
+            wanted = text_column(footer.schema, name, source.path, options.join)
             leaf = _leaf(footer, raw, source, name, groups)
             columns = [group.column(leaf) for group in facts] if leaf is not None else []
             file = raw
@@ -192,10 +193,12 @@ def parquet_rows(
                 if any(column.has_dictionary_page for column in columns):
                     longest = max(column.total_uncompressed_size for column in columns)
                     if rows * longest > UNPACKED and rows > FEW_ROWS:  # it costs more to read them one by one
-                        longest = _longest_in_dictionary(file, source, groups, name, footer.facts)
+                        longest = _longest_in_dictionary(
+                            file, source, groups, name, footer.columns[leaf or 0], footer.facts
+                        )
                     rows = max(1, min(rows, UNPACKED // max(longest, 1)))
                 batches = table.iter_batches(rows, list(groups), [name], use_threads=False)
-                texts = (batch.column(0) for batch in batches)
+                texts = (wanted.texts(wanted.of(batch)) for batch in batches)
                 limit = Limit(where, options.max_document_bytes, "row")
                 share, count = len(groups) / max(footer.facts.num_row_groups, 1), max(footer.facts.num_row_groups, 1)
                 for at, array, done in cut_rows(texts, options.range_bytes):
@@ -209,8 +212,7 @@ def parquet_rows(
 
 
 def _leaf(footer: Footer, raw: Any, source: Source, name: str, groups: Sequence[int]) -> int | None:
-    """The number of the column, None where it is not one of plain texts. CorpusError where it cannot be read."""
-    check_column(footer.schema, name, source.path)
+    """The number of the column of texts, None where it cannot be told. CorpusError where it cannot be read."""
     if footer.signed:
         with _parquet(raw, source, footer.facts) as table:
             try:
@@ -219,7 +221,15 @@ def _leaf(footer: Footer, raw: Any, source: Source, name: str, groups: Sequence[
                 if "decrypt" in str(error).lower():
                     raise encrypted(source.path, f"the encrypted column {name!r}") from error
                 raise
-    return footer.columns.index(name) if name in footer.columns else None
+    return _leaf_of(footer, name)
+
+
+def _leaf_of(footer: Footer, name: str) -> int | None:
+    """The number of a column, a member of a struct, or the texts of a list; None where it cannot be told."""
+    if name in footer.columns:
+        return footer.columns.index(name)
+    inside = [k for k, path in enumerate(footer.columns) if path.startswith(f"{name}.")]
+    return inside[0] if len(inside) == 1 else None
 
 
 def _rows_at_once(groups: Sequence[Any], columns: Sequence[Any]) -> int:
@@ -235,15 +245,17 @@ def _rows_at_once(groups: Sequence[Any], columns: Sequence[Any]) -> int:
     return int(max(1, min(BATCH_ROWS, count, int(BATCH_BYTES / max(average, 1e-3)))))
 
 
-def _longest_in_dictionary(file: Any, source: Source, groups: Sequence[int], column: str, facts: Any) -> int:
+def _longest_in_dictionary(file: Any, source: Source, groups: Sequence[int], column: str, leaf: str, facts: Any) -> int:
     """Bytes of the longest value in the dictionaries of a column of row groups."""
     import pyarrow.compute as pc
 
     longest = 0
-    with _parquet(file, source, facts, read_dictionary=[column]) as table:
+    with _parquet(file, source, facts, read_dictionary=[leaf]) as table:
         for group in groups:
             for batch in table.iter_batches(batch_size=1, row_groups=[group], columns=[column]):
                 values = batch.column(0)
+                while values.type.num_fields:  # a struct or a list
+                    values = values.field(0) if hasattr(values, "field") else values.values
                 values = getattr(values, "dictionary", values)
                 longest = max(longest, int(pc.max(pc.binary_length(values)).as_py() or 0))
                 break
@@ -259,7 +271,7 @@ def arrow_rows(
     read = 0
     with _opened(source, content) as file:
         try:
-            reader, total = _ipc_reader(file, source, options)
+            reader, total, wanted = _ipc_reader(file, source, options)
             with _opened(source, content) as raw:
                 remote = is_url(source.path) and content is None
                 check_table(raw, source.path, ArrowMessages(total is None), options.max_document_bytes, remote)
@@ -269,9 +281,9 @@ def arrow_rows(
                 nonlocal read
                 for batch in batches:
                     read += 1
-                    column = batch.column(options.column)
-                    arrow.check_rows(column)
-                    yield column
+                    column = wanted.of(batch)
+                    wanted.check(column)
+                    yield wanted.texts(column)
 
             limit = Limit(source.path, options.max_document_bytes, "row")
             for at, array, done in cut_rows(columns(), options.range_bytes):
@@ -287,41 +299,24 @@ def arrow_rows(
             raise _unreadable(source.path, error, WHOLE_ARROW) from error
 
 
-def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int | None]:
-    """A reader of one column of an IPC file, and its number of batches; None for a stream."""
+def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int | None, TextColumn]:
+    """A reader of the column with the texts of an IPC file; its number of batches, None for a stream; that column."""
     pa = _arrow()
 
-    def opened(kind: Any) -> Any:
+    def opened(kind: Any) -> tuple[Any, TextColumn]:
         file.seek(0)
         schema = kind(file).schema
-        check_column(schema, options.column, source.path)
+        wanted = text_column(schema, options.column, source.path, options.join)
         file.seek(0)
-        return kind(file, options=pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(options.column)]))
+        index = schema.get_field_index(wanted.path[0])
+        return kind(file, options=pa.ipc.IpcReadOptions(included_fields=[index])), wanted
 
     try:
-        reader = opened(pa.ipc.open_file)
+        reader, wanted = opened(pa.ipc.open_file)
     except pa.ArrowInvalid:
-        return opened(pa.ipc.open_stream), None
-    return reader, reader.num_record_batches
-
-
-def check_column(schema: Any, column: str, path: str) -> None:
-    """CorpusError when a table has no such column of texts."""
-    pa = _arrow()
-    if column not in schema.names:
-        raise CorpusError(path, InWords(f"columns {', '.join(schema.names)}"), f"a column {column!r} (--column)")
-    if schema.names.count(column) > 1:
-        raise CorpusError(
-            path,
-            InWords(f"{schema.names.count(column)} columns {column!r}"),
-            "exactly one column of that name (--column)",
-        )
-    kind = schema.field(column).type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    tests = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
-    if not any(getattr(pa.types, f"is_{name}")(kind) for name in tests):
-        raise CorpusError(path, InWords(f"column {column!r} of {kind}"), "texts (string, large_string, binary)")
+        reader, wanted = opened(pa.ipc.open_stream)
+        return reader, None, wanted
+    return reader, reader.num_record_batches, wanted
 
 
 def _plain(column: Any) -> Iterator[Any]:
