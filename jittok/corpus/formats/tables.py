@@ -34,7 +34,7 @@ from jittok.corpus.formats.base import (
     read_array,
     too_long,
 )
-from jittok.corpus.inputs.remote import Seekable
+from jittok.corpus.store.blocks import Seekable
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 
 BATCH_TOKENS = 1 << 22

@@ -29,7 +29,15 @@ from jittok.corpus.inputs.kinds import (
     start_of,
     suffixes_of,
 )
-from jittok.corpus.inputs.remote import is_url, local_name, matches, naming_input, open_far, same_place
+from jittok.corpus.inputs.remote import (
+    files_below,
+    is_url,
+    local_name,
+    matches,
+    naming_input,
+    open_far,
+    same_place,
+)
 from jittok.corpus.inputs.sources import STDIN, Source, look_at, standard_input
 from jittok.corpus.options import Options
 from jittok.errors import CorpusError, InWords
@@ -170,7 +178,7 @@ def _source(path: str, kind: str, packing: str, streams: bool, there: bool) -> S
             path, InWords("something other than a regular file"), "a file, a directory or a glob (- for a stream)"
         )
     try:
-        size, stamp, inode = look_at(path)
+        size, stamp, inode = look_at(path, listed=True)
         return Source(path, size, stamp, kind, packing, inode)
     except FileNotFoundError:
         if not there:
@@ -190,6 +198,8 @@ def _expand(
             if not found:
                 raise CorpusError(name, InWords("no match"), "one or more files")
             yield from ((path, True) for path in found)
+        elif below := files_below(name):
+            yield from ((path, False) for path in _shown_files(below, name, left_out))
         else:
             yield name, True
     elif Path(name).is_dir():
@@ -203,6 +213,15 @@ def _expand(
         raise CorpusError(name, InWords("no such file or directory"), "a file, a directory, a glob or a URL")
     else:
         yield name, True
+
+
+def _shown_files(paths: list[str], folder: str, left_out: list[str]) -> Iterator[str]:
+    """The files of a bucket's folder; hidden ones, and those of hidden folders, go to `left_out`."""
+    for path in paths:
+        if any(part.startswith(".") for part in path[len(folder) :].split("/")) or path.endswith("/"):
+            left_out.append(path)
+        else:
+            yield path
 
 
 def _outside(paths: list[str], folder: str | os.PathLike[str] | None, left_out: list[str]) -> Iterator[str]:

@@ -1,26 +1,31 @@
-"""Inputs by URL, opened by fsspec; and errors of other libraries that name neither file nor offset."""
+"""Inputs by URL, opened as files; and errors of other libraries that name neither file nor offset."""
 
 from __future__ import annotations
 
-import io
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from jittok.common.writers.atomic_files import naming
-from jittok.errors import CorpusError, InWords, JittokError, missing
+from jittok.corpus.inputs.servers import HTTP, FileFacts, fixed_part, matcher, server_of
+from jittok.corpus.store import blocks
+from jittok.corpus.store.blocks import NoRanges, Seekable
+from jittok.corpus.store.client import said
+from jittok.corpus.store.opening import LOCAL, scheme_of
+from jittok.errors import CorpusError, InWords, JittokError
 
-LOCAL = ("file://", "local://")
-"""Schemes of local files."""
-HTTP = ("http", "https")
+AT_ONCE = 8 << 20
+IN_MEMORY = 64 << 20
+"""Bytes of a table that are fetched ahead into memory; more go to a temporary file."""
 NEAR = 64 << 10
 """Gaps of up to this many bytes between two parts of a remote file are fetched too, as a request takes longer than
 the bytes."""
 
 
 def is_url(path: str) -> bool:
-    """Whether fsspec is needed to open it."""
+    """Whether it lies on a server."""
     return "://" in path
 
 
@@ -39,7 +44,7 @@ def naming_input(path: str) -> Iterator[None]:
     try:
         with naming(path):
             yield
-    except (JittokError, ImportError):
+    except (JittokError, ImportError, NoRanges):
         raise
     except OSError as error:
         if is_url(path) and not (error.filename and error.errno):
@@ -60,81 +65,91 @@ def _number_of(error: FileNotFoundError) -> tuple[int, str]:
 
 
 def _said(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{type(error).__name__}: {said(error)}" if str(error) else type(error).__name__
 
 
-def filesystem(url: str) -> tuple[Any, str]:
-    """The fsspec file system of a URL, and its path there. ImportError for a missing package, CorpusError for an
-    unknown URL."""
-    try:
-        import fsspec
-    except ImportError:
-        raise missing(f"{url}: reading URLs", "fsspec", "corpus") from None
-    try:
-        fs, path = fsspec.core.url_to_fs(url)
-    except ImportError as error:
-        if url.partition("://")[0].lower() in HTTP:
-            raise missing(f"{url}: reading http", "aiohttp", "corpus") from error
-        raise ImportError(f"{url}: {error}", name=error.name) from error
-    except ValueError as error:
-        raise CorpusError(url, InWords(_said(error)), "a URL that fsspec knows") from error
-    return fs, path
+class FarSource:
+    """A file on a server in the state that it was found in, for `store.blocks`."""
+
+    def __init__(self, url: str, size: int, stamp: str) -> None:
+        self.url, self.size, self.stamp = url, size, stamp
+        self.key = f"{url} {size} {stamp}"
+
+    def fetch(self, start: int, stop: int) -> bytes:
+        """Bytes [start, stop)."""
+        with naming_input(self.url):
+            return server_of(self.url).fetch(FileFacts(self.url, self.size, self.stamp), start, stop)
+
+    def stream(self) -> Iterator[bytes]:
+        """All bytes."""
+        with naming_input(self.url):
+            yield from server_of(self.url).stream(self.url)
 
 
-def open_far(url: str, exact: bool = False) -> IO[bytes]:
-    """A URL as a file that can seek. `exact`: each read is one request for exactly that many bytes."""
+def open_far(url: str, size: int | None = None, stamp: str = "") -> IO[bytes]:
+    """A URL as a file that can seek. `size` and `stamp`: those that it was found with, if it was."""
+    if size is None:
+        size, stamp = facts_of(url, listed=True)
+        if size is None:
+            raise nameless(url)
+    return blocks.opened(FarSource(url, size, stamp))
+
+
+def nameless(url: str) -> CorpusError:
+    """The error for a URL whose size is unknown."""
+    return CorpusError(
+        url, InWords("a URL whose server reports no size"), "a URL with a known size (or download it first)"
+    )
+
+
+_listed: dict[str, FileFacts] = {}
+"""Facts of the files that a folder or pattern has led to, so that none is asked for again one by one."""
+
+
+def facts_of(url: str, listed: bool = False) -> tuple[int | None, str]:
+    """Size in bytes (None if unknown), and a text that changes when the file does. `listed`: as its folder's list has
+    it, if there was one."""
+    if listed and url in _listed:
+        return _listed[url][1:3]
     with naming_input(url):
-        fs, path = filesystem(url)
-        opened: IO[bytes] = fs.open(path, "rb", **({"cache_type": "none"} if exact else {}))
-        return opened
+        return server_of(url).facts(url)[1:3]
 
 
-def facts_of(url: str) -> tuple[int | None, str]:
-    """Size in bytes (None if unknown), and a text that changes when the file does."""
+def matches(pattern: str) -> list[str]:
+    """The URLs of files that a pattern matches, sorted."""
+    accepted = matcher(pattern)
+    with naming_input(pattern):
+        found = server_of(pattern).below(fixed_part(pattern))
+    return _remembered([each for each in found if accepted.fullmatch(each.url)])
+
+
+def files_below(url: str) -> list[str]:
+    """The URLs of the files in a folder, sorted; none for a file. CorpusError for what is not there."""
+    if scheme_of(url) in HTTP:
+        return []
     with naming_input(url):
-        fs, inner = filesystem(url)
-        facts = fs.info(inner)
-    marks = [facts.get(key) for key in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "created")]
-    size = facts.get("size")
-    return None if size is None else int(size), " ".join(str(mark) for mark in marks if mark is not None)
+        server = server_of(url)
+        if not url.endswith("/"):
+            with suppress(FileNotFoundError, IsADirectoryError):
+                facts = server.facts(url)
+                if facts.size is not None and not facts.folder:
+                    _listed[url] = facts
+                    return []
+        found = server.below(url)
+        if not found:
+            raise CorpusError(url, InWords("no such file or directory"), "a file, a folder or a pattern")
+        return _remembered(found)
 
 
-def matches(url: str) -> list[str]:
-    """The URLs that a pattern matches, sorted."""
-    with naming_input(url):
-        fs, path = filesystem(url)
-        return [fs.unstrip_protocol(found) for found in sorted(fs.glob(path))]
+def _remembered(found: list[FileFacts]) -> list[str]:
+    _listed.update((each.url, each) for each in found if each.size is not None)
+    return [each.url for each in found]
 
 
 def same_place(url: str) -> str:
     """The canonical form of a URL."""
     with naming_input(url):
-        fs, path = filesystem(url)
-        return str(fs.unstrip_protocol(path))
-
-
-class Seekable(io.RawIOBase):
-    """What a file object of our own needs beside `read`: `_size` and `_at` are its bytes and its offset."""
-
-    _size, _at = 0, 0
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Seek to an offset."""
-        self._at = max({os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset, 0)
-        return self._at
-
-    def tell(self) -> int:
-        """The current offset."""
-        return self._at
+        return server_of(url).same(url)
 
 
 class Fetched(Seekable):
@@ -143,24 +158,45 @@ class Fetched(Seekable):
     def __init__(self, far: Any, size: int, positions: Iterable[tuple[int, int]]) -> None:
         super().__init__()
         self._far, self._size = far, size
+        self._pieces: list[tuple[int, int, bytes | IO[bytes]]] = []
         joined: list[list[int]] = []
         for start, stop in sorted(positions):
             if joined and start <= joined[-1][1] + NEAR:
                 joined[-1][1] = max(joined[-1][1], stop)
             else:
                 joined.append([start, stop])
-        self._pieces = [(start, self._ask(start, stop)) for start, stop in joined]
+        left = IN_MEMORY
+        for start, stop in joined:
+            left -= stop - start
+            self._pieces.append((start, stop, self._ask(start, stop) if left >= 0 else self._on_disk(start, stop)))
+
+    def _on_disk(self, start: int, stop: int) -> IO[bytes]:
+        """A part of the file, in a temporary file of this machine."""
+        file: IO[bytes] = tempfile.TemporaryFile(prefix="jittok-")  # noqa: SIM115  given to the caller
+        for at in range(start, stop, AT_ONCE):
+            file.write(self._ask(at, min(at + AT_ONCE, stop)))
+        return file
 
     def _ask(self, start: int, stop: int) -> bytes:
         self._far.seek(start)
         found: bytes = self._far.read(max(stop - start, 0))
         return found
 
+    def close(self) -> None:
+        """Remove the temporary files."""
+        for _, _, piece in self._pieces:
+            if not isinstance(piece, bytes):
+                piece.close()
+        super().close()
+
     def read(self, count: int = -1) -> bytes:
         """Up to `count` bytes."""
         stop = self._size if count < 0 else min(self._at + count, self._size)
         start, self._at = self._at, max(stop, self._at)
-        for position, piece in self._pieces:
-            if position <= start and stop <= position + len(piece):
-                return piece[start - position : stop - position]
+        for first, last, piece in self._pieces:
+            if first <= start and stop <= last:
+                if isinstance(piece, bytes):
+                    return piece[start - first : stop - first]
+                piece.seek(start - first)
+                return piece.read(stop - start)
         return self._ask(start, stop)

@@ -18,7 +18,8 @@ from typing import IO, Any, NamedTuple
 from jittok.corpus.inputs.kinds import (
     Peeked,
 )
-from jittok.corpus.inputs.remote import facts_of, is_url, open_far
+from jittok.corpus.inputs.remote import facts_of, is_url, nameless, open_far
+from jittok.corpus.store import base
 from jittok.errors import CorpusError, InWords
 
 OF_A_FILE = {
@@ -31,10 +32,8 @@ LOST_AT = 1 << 40
 OPTION = "--max-document-bytes"
 STDIN = "-"
 BYTES_PER_READ = 1 << 20
-
-
-class Exchanged(CorpusError):
-    """An input that was changed or replaced since it was found: it stops a run."""
+Exchanged = base.Exchanged
+"""An input that was changed or replaced since it was found: it stops a run."""
 
 
 class Lost(NamedTuple):
@@ -49,7 +48,7 @@ class Lost(NamedTuple):
 def is_damage(error: BaseException) -> bool:
     """Whether an error concerns a single input: damaged, vanished, or not readable for this user."""
     if isinstance(error, CorpusError):
-        return not isinstance(error, TooLong | Exchanged)
+        return not isinstance(error, TooLong | base.Exchanged | base.Unreachable)
     if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError):
         return True
     return isinstance(error, OSError) and error.errno in OF_A_FILE
@@ -87,7 +86,7 @@ class Source:
         if self.path == STDIN:
             return standard_input()  # type: ignore[return-value]  # only read and close are called
         if is_url(self.path):
-            return open_far(self.path)
+            return open_far(self.path, self.size, self.stamp)
         opened: IO[bytes] = self.same(Path(self.path).open("rb"))  # noqa: SIM115  given to the caller
         return opened
 
@@ -128,15 +127,13 @@ def standard_input() -> Peeked:
 _known_input: dict[str, tuple[Any, Peeked]] = {}
 
 
-def look_at(path: str) -> tuple[int, str, int]:
+def look_at(path: str, listed: bool = False) -> tuple[int, str, int]:
     """Size in bytes, a text that changes when the file does (no promise that it only then does), and its inode, 0 for
-    what lies elsewhere."""
+    what lies elsewhere. `listed`: of a URL, as the list of its folder has it."""
     if is_url(path):
-        size, stamp = facts_of(path)
+        size, stamp = facts_of(path, listed)
         if size is None:
-            raise CorpusError(
-                path, InWords("a URL whose server reports no size"), "a URL with a known size (or download it first)"
-            )
+            raise nameless(path)
         return size, stamp, 0
     found = Path(path).stat()
     return found.st_size, _stamp(found), found.st_ino

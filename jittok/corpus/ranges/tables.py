@@ -39,6 +39,8 @@ FEW_ROWS = 64
 """Rows that are read one by one, where they may be long, without a look at the values of their dictionary."""
 FOOTER = 64 << 10
 """Bytes at the end of a far file that are read at once: most footers."""
+FOOTERS = 4
+"""That are kept: tasks of several files may be under way at once."""
 SIGNATURE = 28
 """Bytes of the signature after a footer that can be read of a file with encrypted columns."""
 
@@ -64,7 +66,7 @@ def _opened(source: Source, content: bytes | None = None) -> Iterator[Any]:
         with pa.BufferReader(content) as file:
             yield file
     elif is_url(source.path):
-        with open_far(source.path, exact=source.kind == "parquet") as far:
+        with open_far(source.path, source.size, source.stamp) as far:
             yield far
     else:
         try:
@@ -116,7 +118,7 @@ def footer_of(source: Source, content: bytes | None = None) -> Footer:
     return _read_footer(source, content) if content is not None else _footer_of(source)
 
 
-@lru_cache(1)
+@lru_cache(FOOTERS)
 def _footer_of(source: Source) -> Footer:
     return _read_footer(source)
 

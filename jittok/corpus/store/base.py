@@ -19,6 +19,10 @@ class Unreachable(CorpusError):
     """A server that does not answer: it stops a run, as it says nothing about a single file."""
 
 
+class Exchanged(CorpusError):
+    """A file that was changed or replaced since it was found: it stops a run."""
+
+
 class Stored(NamedTuple):
     """An object in a store. `tag` changes with every write to its name; `changed`: seconds since 1970."""
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jittok.common.locks import Lock
 from jittok.corpus.store.base import Unreachable
-from jittok.errors import CorpusError, InWords
+from jittok.errors import CorpusError, InWords, JittokError
 
 T = TypeVar("T")
 log = logging.getLogger("jittok")
@@ -157,6 +157,12 @@ def client(place: Bucketed) -> Any:
         return _clients[key]
 
 
+def has_client(place: Bucketed) -> bool:
+    """Whether this process has asked this bucket before."""
+    with _lock:
+        return _state["process"] == os.getpid() and (place.kind, place.bucket) in _clients
+
+
 def _made(stores: Any, place: Bucketed) -> Any:
     kind, bucket, _ = place
     if kind == "memory":
@@ -228,6 +234,8 @@ def tried(where: str, ask: Callable[[], T]) -> T:
     for attempt in range(OWN_TRIES):
         try:
             return ask()
+        except JittokError:
+            raise
         except FileNotFoundError as error:
             raise FileNotFoundError(error.errno or 2, "No such object", where) from None
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
