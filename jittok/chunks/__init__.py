@@ -1,2 +1,2 @@
 """Texts and ids in parts of bounded length: windows of ids as rows for training (`cutting`, `rows`, `padding`; kernels
-in `windows` and `written`)."""
+in `windows` and `written`), pieces of texts (`texts`)."""

@@ -31,6 +31,7 @@ from jittok.kernels.pretoken_cache.default_size import bounded, default_cache_by
 from jittok.kernels.vocab_cache import CachedArrays, save_arrays
 from jittok.tokenizer.batching import Batching
 from jittok.tokenizer.chatting import Chatting
+from jittok.tokenizer.chunking import Chunking
 from jittok.tokenizer.facts import KERNELS, Facts, or_none
 from jittok.tokenizer.looking import Looking
 from jittok.tokenizer.pickling import own_of, read_only
@@ -56,7 +57,7 @@ IDS_PER_SLICE = 1 << 18
 """Ids that are decoded at once."""
 
 
-class Tokenizer(Batching, Chatting, Looking, Facts):
+class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
     """A tokenizer that encodes and decodes exactly as llama.cpp does (for a GGUF vocabulary) or as the model's own
     library (for any other file). Immutable, thread-safe and picklable.
 

@@ -1,0 +1,1 @@
+"""Texts cut to tokens: pieces that have at most so many ids each. `search` finds where pieces end."""
