@@ -25,10 +25,9 @@ import fsspec
 import jittok
 from jittok.corpus import Options, compile_corpus
 from jittok.corpus.inputs.finding import find_sources
-from jittok.corpus.inputs.sources import InputHasher
 from jittok.corpus.ranges.documents import read_texts
 from jittok.corpus.ranges.encoder import RangeEncoder
-from jittok.corpus.ranges.engines import raw_ranges
+from jittok.corpus.ranges.units import read_unit, units
 
 STEP = 997
 """Characters by which the texts turn from one repetition to the next."""
@@ -88,12 +87,15 @@ def speed(tok, path, size, threads, form, folder):
         shutil.rmtree(folder / "out", ignore_errors=True)
         compile_corpus([path], tok, folder / "out", options, threads=threads)
 
+    def raw_ranges(_):
+        for unit in units(sources, options):
+            yield from read_unit(unit, sources, options, digests=[])
+
     parts = {
         "encode_batch in memory": lambda: tok.encode_batch(in_memory, threads=threads),
         "jittok corpus": end_to_end,
-        "  reading bytes": lambda: [None for _ in raw_ranges(encoder)],
+        "  reading and hashing bytes": lambda: [None for _ in raw_ranges(encoder)],
         "  and JSON": lambda: [None for raw in raw_ranges(encoder) if read_texts(raw, "jsonl", options) is None],
-        "  SHA-256 of the input": lambda: InputHasher(sources).whole(0),
     }
     found = {}
     for name, call in parts.items():

@@ -96,10 +96,8 @@ def run(options: argparse.Namespace) -> int:
     """Compile, or predict."""
     from jittok.corpus.compiler import compile_corpus
     from jittok.corpus.progress import ProgressLine
-    from jittok.errors import check_local
 
     chosen = _options(options)
-    check_local(options.out, "--out")
     tok = open_vocab(options, _cache_bytes(options))
     tell_slow(tok)
     if options.dry_run:

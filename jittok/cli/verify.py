@@ -65,13 +65,12 @@ def _vocab(options: argparse.Namespace) -> Tokenizer:
     """The tokenizer of --vocab, or else the one that the manifest names."""
     if options.vocab is not None:
         return open_vocab(options)
-    from pathlib import Path
-
     from jittok.corpus.shards.manifest import read_manifest
     from jittok.corpus.shards.plan import tokenizer_of
+    from jittok.corpus.store import open_store
 
-    folder = Path(options.folder)
-    return tokenizer_of(read_manifest(folder)["vocab"], folder)
+    store = open_store(options.folder)
+    return tokenizer_of(read_manifest(store)["vocab"], store)
 
 
 def _verdict(found: Report, hashes_only: bool) -> str:

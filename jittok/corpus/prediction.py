@@ -37,6 +37,7 @@ from jittok.corpus.ranges.documents import Bad, RangeTexts
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.encoder import Row as EncodedRows
 from jittok.corpus.ranges.units import Key, RawRange, Unit, bytes_of, read_unit, units
+from jittok.corpus.store import open_store
 from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.inputs import Documents
@@ -55,7 +56,6 @@ MOST_SECONDS = 10.0
 QUICK_PROBES = 8
 LONG_DOCUMENT_RATIO = 2
 """An interval whose last document extends beyond this many times its size is estimated from its own bytes alone."""
-IDS32_WIDTH = 4
 NORMAL_95 = 1.96
 SHORT_RUN_BYTES, LONG_RUN_BYTES = 2 << 20, 16 << 20
 """Bytes of text of the two runs: their difference is free of what every run costs once. Inputs of up to SHORT bytes are
@@ -320,9 +320,6 @@ def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], don
         return  # a sample of a row group is the whole column of it
     expected = predict(encoder, formats, probes=1 if far else QUICK_PROBES, spare=done)
     need = sum(expected.bytes.values()) * (1 + (expected.error["tokens"] or 0))
-    if {"arrow", "parquet"} & expected.bytes.keys():  # made from plain ids, which lie there for one shard
-        whole = expected.tokens * IDS32_WIDTH
-        need += min(whole, encoder.options.shard_bytes) if encoder.options.shard_bytes else whole
     free = shutil.disk_usage(out).free
     if need > free:
         found = f"{free / 1e6:.0f} MB of free disk"
@@ -381,7 +378,7 @@ def dry_run(
     threads: int | None = None,
 ) -> DryRun:
     """Predict a run of `compile_corpus` with these arguments; nothing is written to `out`. CorpusError as from it."""
-    sources, left_out = inputs_of(inputs, options, Path(out))
+    sources, left_out = inputs_of(inputs, options, open_store(out))
     slow = tok.runs != KERNELS  # plain Python, a thread at a time
     sampler, count = Sampler(tok, sources, options), 1 if slow else thread_count(threads)
     found = predict(sampler, formats_of(tok, sources, options), count)

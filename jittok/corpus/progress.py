@@ -8,15 +8,25 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from jittok.corpus.shards.ledger import State
+from typing import NamedTuple, TextIO
 
 EVERY = 0.2
 """Seconds between two lines."""
 SECONDS_BEFORE_FIRST = 1.0
 """Seconds before the first line: a shorter run needs none."""
+
+
+class Counts(NamedTuple):
+    """How far a corpus is: what has been written, and bytes of input read for it."""
+
+    documents: int = 0
+    tokens: int = 0
+    text_bytes: int = 0
+    read: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """The sum of both."""
+        return Counts(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -34,14 +44,14 @@ class Progress:
     seconds_left: float | None
 
     @classmethod
-    def of(cls, state: State, total: int | None, before: tuple[int, int, int], seconds: float) -> Progress:
-        """From a state; `before`: bytes read, bytes of text and tokens when this run resumed."""
+    def of(cls, now: Counts, total: int | None, before: Counts, seconds: float) -> Progress:
+        """From counts now and when this run resumed."""
         seconds = max(seconds, 1e-9)
-        speed = (state.read - before[0]) / seconds
-        left = (total - state.read) / speed if total is not None and speed > 0 else None
+        speed = (now.read - before.read) / seconds
+        left = (total - now.read) / speed if total is not None and speed > 0 else None
         return cls(
-            state.documents, state.tokens, state.text_bytes, state.read, total, seconds,
-            (state.text_bytes - before[1]) / seconds, (state.tokens - before[2]) / seconds,
+            now.documents, now.tokens, now.text_bytes, now.read, total, seconds,
+            (now.text_bytes - before.text_bytes) / seconds, (now.tokens - before.tokens) / seconds,
             None if left is None else max(left, 0.0),
         )  # fmt: skip
 

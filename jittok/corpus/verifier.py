@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.pipeline import Pipeline
-from jittok.corpus.inputs.sources import LOST_AT, STDIN, InputHasher, Source, look_at
+from jittok.corpus.inputs.sources import LOST_AT, STDIN, Source, look_at
 from jittok.corpus.options import Options, from_identity
 from jittok.corpus.ranges.documents import read_texts
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.engines import encode_on_threads
 from jittok.corpus.ranges.units import Key, RawRange, read_unit, units
 from jittok.corpus.shards import readback
-from jittok.corpus.shards.manifest import Manifest, read_manifest, with_recorded_release
+from jittok.corpus.shards.manifest import Manifest, read_manifest, store_of, with_recorded_release
 from jittok.corpus.shards.plan import input_path
 from jittok.corpus.shards.writer import fault_of
+from jittok.corpus.store import Store
+from jittok.corpus.tasks.begin import changed_inputs
+from jittok.corpus.tasks.shares import Part
 from jittok.errors import CorpusError, EncodingFailed, InWords, UnsupportedVocab
 from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation
 from jittok.tokenizer.facts import KERNELS
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 16
 """Ranges that are tokenized again, spread over the corpus with the first and the last."""
+LABEL = re.compile(r"\d{5,}(-\d{3,})?")
 STRANGER = "a file that is not part of this corpus: move it elsewhere"
 BYTES = 1 << 15
 """Text that the reference reads of each shard, unless all documents are longer;"""
@@ -85,25 +89,29 @@ def verify(
     *,
     all: bool = False,  # noqa: A002  as on the command line
     hashes_only: bool = False,
+    part: Part | None = None,
     threads: int | None = None,
     report: Callable[[Report], None] | None = None,
 ) -> Report:
     """Hash every file of a corpus directory and tokenize a sample of its ranges again (`all`: every one, and hash the
     inputs; `hashes_only`: none). Some documents of each shard are tokenized by the plain reference too, so that what
-    kernels have always got wrong is found (not where the general path runs, which is that reference).
+    kernels have always got wrong is found (not where the general path runs, which is that reference). `part`: only the
+    shards whose number leaves its index when divided by its count, so that several processes share the work.
 
     Differences name shard, format and document. CorpusError for a directory without manifest, another vocabulary, or
     inputs that are not there any more.
     """
-    folder, found = Path(folder), Report()
-    tok = with_recorded_release(tok, folder)
-    manifest = read_manifest(folder)
-    _check_files(folder, manifest, found, report)
-    _check_strangers(folder, manifest, found)
-    found.of_documents = manifest["documents"]
+    store, found, part = store_of(folder), Report(), part or Part(0, 1)
+    tok = with_recorded_release(tok, store)
+    manifest = read_manifest(store)
+    numbers = range(part.index, len(manifest["shards"]), part.count)
+    _check_files(store, manifest, numbers, found, report)
+    if part.index == 0:
+        _check_strangers(store, manifest, found)
+    found.of_documents = sum(manifest["shards"][number]["documents"] for number in numbers)
     if hashes_only:
         return found
-    sources = _sources(manifest, folder)
+    sources = _sources(manifest, store.local)
     corpora = {}
     for name in manifest["options"]["formats"]:
         try:
@@ -113,8 +121,8 @@ def verify(
                 raise
             found.differences.append({"format": name, "what": f"cannot be read: {error}"})
     if all:
-        _check_inputs(manifest, sources, found)
-    positions = _places(manifest)
+        _check_inputs(manifest, sources, range(part.index, len(sources), part.count), found)
+    positions = [position for position in _places(manifest) if position.shard in numbers]
     one_a_shard = _one_a_shard(positions)
     chosen = (
         positions if all else sorted({*_sample(positions), *one_a_shard.values()}, key=lambda position: position.key)
@@ -123,7 +131,7 @@ def verify(
     # the general path is the plain reference: asked again it is no second witness
     keys = {position.key for position in one_a_shard.values()} if tok.runs == KERNELS else set()
     encoder = ReferenceRangeEncoder(tok, sources, from_identity(manifest["options"]), keys)
-    found.of_shards = len(manifest["shards"]) if keys else 0
+    found.of_shards = len(numbers) if keys else 0
     again = _encode_again(encoder, chosen, threads)
     for position in chosen:
         encoded = next(again, None)
@@ -172,34 +180,33 @@ def _ask_reference(encoder: ReferenceRangeEncoder, encoded: WithTexts, position:
     found.witnessed_shards += found.witnessed > before
 
 
-def _check_files(folder: Path, manifest: Manifest, found: Report, report: Callable[[Report], None] | None) -> None:
-    for number, shard in enumerate(manifest["shards"]):
-        for file in shard["files"]:
+def _check_files(
+    store: Store, manifest: Manifest, numbers: Iterable[int], found: Report,
+    report: Callable[[Report], None] | None,
+) -> None:  # fmt: skip
+    for number in numbers:
+        for file in manifest["shards"][number]["files"]:
             found.files += 1
             found.bytes += file["bytes"]
-            what = fault_of(folder, file)
+            what = fault_of(store, file)
             if what is not None:
                 found.differences.append({"shard": number, "file": file["name"], "what": what})
             if report is not None:
                 report(found)
 
 
-def _check_strangers(folder: Path, manifest: Manifest, found: Report) -> None:
+def _check_strangers(store: Store, manifest: Manifest, found: Report) -> None:
     """Find files that have the name of a shard but are not in the manifest. A program that reads all shards would read
     them too. Files with other names are not looked at: other programs may put them there, such as an index."""
     names = {file["name"] for shard in manifest["shards"] for file in shard["files"]}
-    shapes = {re.sub(r"\d{5,}", "#", name) for name in names}
+    shapes = {LABEL.sub("#", name) for name in names}
     for parent in sorted({name.rpartition("/")[0] for name in names}):
-        try:
-            there = sorted(f"{parent}/{each.name}" for each in (folder / parent).iterdir())
-        except OSError:
-            continue  # `_check_files` has named its files
-        for name in there:
-            if name not in names and re.sub(r"\d{5,}", "#", name) in shapes:
+        for name in sorted(entry.name for entry in store.objects(parent)):
+            if name not in names and LABEL.sub("#", name) in shapes:
                 found.differences.append({"file": name, "what": STRANGER})
 
 
-def _sources(manifest: Manifest, folder: Path) -> list[Source]:
+def _sources(manifest: Manifest, folder: Path | None) -> list[Source]:
     sources = []
     for row in manifest["inputs"]:
         if row["path"] == STDIN:
@@ -219,11 +226,11 @@ def _sources(manifest: Manifest, folder: Path) -> list[Source]:
     return sources
 
 
-def _check_inputs(manifest: Manifest, sources: Sequence[Source], found: Report) -> None:
-    hasher = InputHasher(sources)
-    for i, row in enumerate(manifest["inputs"]):
-        if row["sha256"] is not None and hasher.whole(i) != (row["bytes"], row["sha256"]):
-            found.differences.append({"input": row["path"], "what": "other content than was compiled (SHA-256)"})
+def _check_inputs(manifest: Manifest, sources: Sequence[Source], which: Iterable[int], found: Report) -> None:
+    options = from_identity(manifest["options"])
+    for i in changed_inputs(manifest, sources, options, which):
+        path = manifest["inputs"][i]["path"]
+        found.differences.append({"input": path, "what": "other content than was compiled (SHA-256)"})
 
 
 def _places(manifest: Manifest) -> list[_Place]:

@@ -4,11 +4,13 @@ import json
 import os
 import random
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import jittok
+from jittok.corpus.tasks.run import TaskOutput
 
 sys.path.insert(0, str(Path(__file__).parent))  # victim.py, which a fork server imports by name
 
@@ -30,6 +32,20 @@ def make_texts(count, seed=0, longest=200):
 def write_jsonl(path, texts):
     path.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(texts)), "utf-8")
     return path
+
+
+def dies_after(patch, ranges):
+    """The calls of a patch end with KeyboardInterrupt after they have written so many ranges."""
+    add, lock, left = TaskOutput.add, threading.Lock(), [ranges]
+
+    def dies(self, *arguments):
+        with lock:
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+        add(self, *arguments)
+
+    patch.setattr(TaskOutput, "add", dies)
 
 
 @pytest.fixture

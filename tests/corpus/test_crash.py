@@ -15,7 +15,6 @@ import victim
 from conftest import make_texts, write_jsonl
 
 from jittok.corpus import Options, compile_corpus
-from jittok.corpus.shards.ledger import Ledger
 from jittok.corpus.store import disk
 
 pytest.importorskip("pyarrow")
@@ -125,13 +124,12 @@ def test_kills_at_fifty_random_instants(server, work, tmp_path, threads):
     kill_at_random_instants(server, work, tmp_path / "out", 50, threads, seed=threads)
 
 
-def test_finished_ranges_are_not_encoded_again(server, work, tmp_path, monkeypatch, tok):
+def test_tasks_that_are_done_are_not_done_again(server, work, tmp_path, monkeypatch, tok):
     inputs, options, whole, _ = work
     out = tmp_path / "out"
-    server.run(inputs, out, options, die_at=40)
-    ledger = Ledger(out / ".jittok" / "ledger.jsonl")
-    done = sum("range" in fact for fact in ledger.facts)
-    ledger.close()
+    server.run(inputs, out, options, die_at=100)
+    records = [json.loads(path.read_bytes()) for path in (out / ".jittok" / "t").glob("*.done")]
+    done = sum(len(shard["ranges"]) for record in records for shard in record["shards"])
     from jittok.corpus.ranges.encoder import RangeEncoder
 
     seen, encode = [], RangeEncoder.__call__
@@ -152,37 +150,39 @@ def _manifest(work):
     return read_manifest(work[0][0].parent / "whole")["shards"]
 
 
-def test_bytes_that_a_loss_of_power_took_are_written_again(server, work, tmp_path):
-    """After `kill -9` the files have all that was written; after a loss of power only what was synced is sure."""
+def test_files_that_are_cut_are_written_again(server, work, tmp_path):
+    """A record of a task that is done is written after its files have been synced; if they are not there, it is not
+    believed."""
     inputs, options, whole, _ = work
     rng = random.Random(5)
-    for number in (30, 43, 75):
+    for number in (100, 130):
         out = tmp_path / str(number)
         server.run(inputs, out, options, die_at=number)
-        parts = sorted(path for path in (out / ".jittok").iterdir() if path.name[:5].isdigit() and path.stat().st_size)
-        for path in rng.sample(parts, min(len(parts), 2)):
+        parts = sorted(path for path in out.rglob("0*") if path.is_file() and path.stat().st_size)
+        for path in rng.sample(parts, 2):
             data = path.read_bytes()
-            cut = rng.randrange(len(data))
-            path.write_bytes(data[:cut] + bytes(len(data) - cut) if rng.random() < 0.5 else data[:cut])
+            path.write_bytes(data[: rng.randrange(len(data))])
         server.finish(inputs, out, options)
         assert victim.snapshot(out) == whole
 
 
-def test_a_ledger_that_ends_anywhere_is_continued(server, work, tmp_path):
+def test_a_record_that_ends_anywhere_is_not_believed(server, work, tmp_path):
     inputs, options, whole, _ = work
     begun = tmp_path / "begun"
-    server.run(inputs, begun, options, die_at=60)
-    ledger = (begun / ".jittok" / "ledger.jsonl").read_bytes()
-    for length in random.Random(3).sample(range(len(ledger)), 6):
-        out = tmp_path / "out"
-        shutil.rmtree(out, ignore_errors=True)
-        shutil.copytree(begun, out)
-        last_shard = ledger.rfind(b'{"shard"')
-        if length <= ledger.find(b"\n", max(last_shard, 0)):
-            continue  # shard lines are synced before their files get names
-        (out / ".jittok" / "ledger.jsonl").write_bytes(ledger[:length])
-        server.finish(inputs, out, options)
-        assert victim.snapshot(out) == whole
+    server.run(inputs, begun, options, die_at=130)
+    for name in ("plan.json", "t/00000.done"):
+        content = (begun / ".jittok" / name).read_bytes()
+        for length in random.Random(3).sample(range(len(content) - 1), 3):
+            out = tmp_path / "out"
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.copytree(begun, out)
+            (out / ".jittok" / name).write_bytes(content[:length])
+            if name == "plan.json":
+                status, _ = server.run(inputs, out, options)
+                assert status == 1, "what it was begun with cannot be known"
+                continue
+            server.finish(inputs, out, options)
+            assert victim.snapshot(out) == whole
 
 
 @pytest.mark.parametrize("room", [0, 700, 5_000, 60_000, 200_000, 400_000])

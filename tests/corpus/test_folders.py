@@ -3,18 +3,20 @@
 import contextlib
 import json
 import os
+import shutil
 import sys
 
 import pytest
-from conftest import make_texts, write_jsonl
+from conftest import dies_after, make_texts, write_jsonl
 
 from jittok.corpus import Options, compile_corpus, verify
-from jittok.corpus.compiler import LOCK
 from jittok.corpus.shards import manifest
-from jittok.corpus.shards.ledger import Ledger
 from jittok.corpus.shards.manifest import DIGEST, WORK, read_manifest, write_manifest
-from jittok.corpus.store import disk
 from jittok.corpus.store.disk import Folder, file_name, is_component
+from jittok.corpus.store.local import LocalStore
+from jittok.corpus.tasks.begin import LOCK
+from jittok.corpus.tasks.plan import read_plan
+from jittok.corpus.tasks.records import read_done
 from jittok.errors import CorpusError
 
 pytest.importorskip("filelock")
@@ -23,6 +25,9 @@ if sys.platform == "win32":
     pytest.skip("links need rights", allow_module_level=True)
 
 OPTIONS = Options(formats=("npy",), range_bytes=10_000, shard_bytes=30_000)
+
+
+PRECIOUS = ("plan.json", "letter.txt", "00000.done", "00000.ids.npy")
 
 
 @pytest.fixture
@@ -35,36 +40,25 @@ def precious(tmp_path):
     """A folder of somebody's files, which must stay as they are."""
     folder = tmp_path / "precious"
     folder.mkdir()
-    for name in ("ledger.jsonl", "letter.txt", "00000.npy.ids", "00000.ids.npy", "00000.npy.offsets"):
+    for name in PRECIOUS:
         (folder / name).write_bytes(b"mine")
     yield folder
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == dict.fromkeys(
-        ("ledger.jsonl", "letter.txt", "00000.npy.ids", "00000.ids.npy", "00000.npy.offsets"), b"mine"
-    )
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == dict.fromkeys(PRECIOUS, b"mine")
 
 
-def stopped(source, out, tok, monkeypatch, after):
-    """A run that ends after so many changes of the directory."""
-    left, append = after, disk.append
-
-    def counted(descriptor, data):
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise OSError("stopped")
-        append(descriptor, data)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(disk, "append", counted)
-        with contextlib.suppress(OSError):
-            compile_corpus([source], tok, out, OPTIONS, threads=1)
+def stopped(source, out, tok, monkeypatch, ranges=5):
+    """A run that ends after so many ranges: the first task is done, and one is under way."""
+    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+        dies_after(patch, ranges)
+        compile_corpus([source], tok, out, OPTIONS, threads=1)
+    assert (out / WORK / "t" / "00000.done").exists()
 
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_work_folder_that_is_a_link_is_refused(source, precious, tmp_path, tok, begun, monkeypatch):
     out = tmp_path / "out"
     if begun:
-        stopped(source, out, tok, monkeypatch, 20)
+        stopped(source, out, tok, monkeypatch)
         (out / WORK).rename(tmp_path / "real")
     out.mkdir(exist_ok=True)
     (out / WORK).symlink_to(precious)
@@ -84,11 +78,8 @@ def test_other_things_in_place_of_a_folder_or_file_are_refused(source, precious,
     for number, make in enumerate((lambda at: at.write_bytes(b"mine"), os.mkfifo, lambda at: at.symlink_to(precious))):
         out = tmp_path / f"out{number}"
         out.mkdir()
-        (out / WORK).mkdir()
-        Ledger(out / WORK / "ledger.jsonl").close()
-        if name == WORK:
-            (out / WORK / "ledger.jsonl").unlink()
-            (out / WORK).rmdir()
+        if name != WORK:
+            (out / WORK).mkdir()
         if name == LOCK and number == 0:
             continue  # a file is what it is
         make(out / name)
@@ -97,37 +88,34 @@ def test_other_things_in_place_of_a_folder_or_file_are_refused(source, precious,
 
 
 @pytest.mark.parametrize("how", ["symlink", "hardlink", "pipe", "folder"])
-@pytest.mark.parametrize("name", ["ledger.jsonl", "00000.npy.ids"])
+@pytest.mark.parametrize("name", ["plan.json", "t/00000.done"])
 def test_files_of_the_work_folder_that_are_links_are_not_written(
     source, precious, tmp_path, tok, how, name, monkeypatch
 ):
     out = tmp_path / "out"
-    stopped(source, out, tok, monkeypatch, 12)
+    stopped(source, out, tok, monkeypatch)
     place = out / WORK / name
-    assert place.exists()
     place.unlink()
     {
-        "symlink": lambda: place.symlink_to(precious / name),
-        "hardlink": lambda: os.link(precious / name, place),
+        "symlink": lambda: place.symlink_to(precious / place.name),
+        "hardlink": lambda: os.link(precious / place.name, place),
         "pipe": lambda: os.mkfifo(place),
         "folder": place.mkdir,
     }[how]()
-    with pytest.raises(CorpusError, match=name):
+    with contextlib.suppress(CorpusError, OSError):
         compile_corpus([source], tok, out, OPTIONS)
 
 
-def test_links_where_files_are_made_are_replaced(source, precious, tmp_path, tok):
+def test_links_where_files_are_made_are_replaced(source, precious, tmp_path, tok, monkeypatch):
     """Names that a run will use, all known beforehand: links there lead nowhere."""
     compile_corpus([source], tok, tmp_path / "whole", OPTIONS)
+    compile_corpus([source], tok, tmp_path / "whole", OPTIONS)
     out = tmp_path / "out"
-    (out / WORK).mkdir(parents=True)
-    Ledger(out / WORK / "ledger.jsonl").close()
-    for number in range(4):
-        for key in ("npy.ids", "npy.offsets", "lengths", "errors"):
-            (out / WORK / f"{number:05d}.{key}").symlink_to(precious / "letter.txt")
-    (out / ".manifest.json.part").symlink_to(precious / "letter.txt")
-    (out / "npy").mkdir()
-    (out / "npy" / "00000.ids.npy").symlink_to(precious / "00000.ids.npy")
+    stopped(source, out, tok, monkeypatch)
+    (out / "manifest.json.part").symlink_to(precious / "letter.txt")
+    for name in ("00000.ids.npy", "00001.ids.npy", "00001.offsets.npy"):
+        (out / "npy" / name).unlink(missing_ok=True)
+        (out / "npy" / name).symlink_to(precious / "00000.ids.npy")
     compile_corpus([source], tok, out, OPTIONS)
     assert verify(out, tok).ok
     for path in (tmp_path / "whole").rglob("*"):
@@ -139,109 +127,103 @@ def test_links_where_files_are_made_are_replaced(source, precious, tmp_path, tok
 NAMES = ["../x", "/etc/x", "..", ".", "", "a\0b", "a/b/c", "npy/../x", "npy//x", "npy/", "/npy", "a" * 300, 7, None, []]
 
 
-@pytest.mark.parametrize("name", NAMES, ids=repr)
-@pytest.mark.parametrize("key", ["name", "part"])
-def test_names_in_a_ledger_lead_nowhere(source, tmp_path, tok, name, key, monkeypatch):
-    out = tmp_path / "out"
-    stopped(source, out, tok, monkeypatch, 12)
-    ledger = Ledger(out / WORK / "ledger.jsonl")
-    assert not any("shard" in fact for fact in ledger.facts)
-    counts = {what: sum(fact[what] for fact in ledger.facts if "range" in fact) for what in ("documents", "tokens")}
-    file = {"name": "npy/00000.ids.npy", "bytes": 4, "sha256": "0" * 64, "part": "00000.npy.ids", key: name}
-    ledger.add({"shard": 0, **counts, "files": [file]})
-    ledger.close()
-    with pytest.raises(CorpusError, match="expected") as caught:
-        compile_corpus([source], tok, out, OPTIONS)
-    assert str(out) in str(caught.value)
-    assert not (tmp_path / "x").exists()
-
-
-HUGE = [-1, 2**31, 2**63, 10**30, -(10**30), "7", None, [], {}, 1.5]
-
-
-@pytest.mark.parametrize("number", HUGE, ids=repr)
-@pytest.mark.parametrize("key", ["range", "documents", "tokens", "lines", "streams", "prefix", "shard", "input"])
-def test_numbers_in_a_ledger_are_an_error_or_done_again(source, tmp_path, tok, number, key, monkeypatch):
-    out = tmp_path / "out"
-    stopped(source, out, tok, monkeypatch, 12)
-    ledger = Ledger(out / WORK / "ledger.jsonl")
-    fact = next(fact for fact in reversed(ledger.facts) if "range" in fact)
-    if key == "streams":
-        fact["streams"] = {name: [number, 0] for name in fact["streams"]}
-    elif key in ("shard", "input"):
-        fact = {key: number}
-    else:
-        fact[key] = [0, 0, number] if key == "range" else number
-    ledger.add(fact)
-    ledger.close()
-    with contextlib.suppress(CorpusError):
-        compile_corpus([source], tok, out, OPTIONS)
-
-
-def _swapped(facts):
-    """Two ranges in the other order."""
-    places = [place for place, fact in enumerate(facts) if "range" in fact]
-    facts[places[0]], facts[places[1]] = facts[places[1]], facts[places[0]]
-
-
-def _set(kind, **values):
-    """The last line of a kind, with other values."""
-
-    def change(facts):
-        next(fact for fact in reversed(facts) if kind in fact).update(values)
-
-    return change
-
-
+HUGE = [-1, 2**63, 10**30, -(10**30), "7", None, [], {}, 1.5, True]
+COUNTED = ("documents", "tokens", "text_bytes", "blank", "bad", "lost", "read", "task")
 FORGED = {
-    "swapped": _swapped,
-    "twice": lambda facts: facts.append(facts[-1]),
-    "one document more": lambda facts: facts[-1].update(documents=facts[-1]["documents"] + 1),
-    "one token more": lambda facts: facts[-1].update(tokens=facts[-1]["tokens"] + 1),
-    "documents of a shard": _set("shard", documents=1),
-    "tokens of a shard": _set("shard", tokens=1),
-    "a digest of a shard": lambda facts: next(f for f in facts if "shard" in f)["files"][0].update(sha256=7),
-    "a part that is no text": lambda facts: next(f for f in facts if "shard" in f)["files"][0].update(part="\ud800"),
-    "blank": _set("range", blank=-1000),
-    "true": _set("range", blank=True),
-    "one number of a stream": lambda facts: facts[-1]["streams"].update({"npy.ids": [1]}),
-    "an input": lambda facts: facts.append({"input": 3, "bytes": 1, "sha256": "0" * 64}),
-    "an input's digest": lambda facts: facts.append({"input": 0, "bytes": 1, "sha256": "x"}),
-    "a line of another kind": lambda facts: facts.append({"ranges": [0, 0, 0]}),
-}
+    **{f"a name {name!r}": lambda fact, name=name: _file(fact).update(name=name) for name in NAMES},
+    **{
+        f"{key} {number!r}": lambda fact, key=key, number=number: fact.update({key: number})
+        for key in COUNTED for number in HUGE
+    },
+    **{
+        f"a range of {number!r}": lambda fact, number=number: fact["shards"][0]["ranges"][0].__setitem__(2, number)
+        for number in HUGE
+    },
+    "one document more": lambda fact: fact.update(documents=fact["documents"] + 1),
+    "one token more in a shard": lambda fact: fact["shards"][0].update(tokens=fact["shards"][0]["tokens"] + 1),
+    "ranges in another order": lambda fact: fact["shards"][0]["ranges"].reverse(),
+    "a shard twice": lambda fact: fact["shards"].append(fact["shards"][0]),
+    "no shard": lambda fact: fact["shards"].clear(),
+    "the label of another": lambda fact: fact["shards"][0].update(shard="00007"),
+    "the file of another": lambda fact: _file(fact).update(name="npy/00007.ids.npy"),
+    "a digest": lambda fact: _file(fact).update(sha256=7),
+    "a size": lambda fact: _file(fact).update(bytes=-1),
+    "another plan": lambda fact: fact.update(plan="0" * 64),
+    "an input": lambda fact: fact["digests"][0].__setitem__(0, 3),
+    "an input's digest": lambda fact: fact["digests"][0].__setitem__(3, "x"),
+    "its kind": lambda fact: fact["digests"][0].__setitem__(4, "words"),
+    "a field more": lambda fact: fact.update(more=1),
+    "a field less": lambda fact: fact.pop("read"),
+    "the last input": lambda fact: fact.update(last=[9, 1]),
+}  # fmt: skip
+
+
+def _file(fact):
+    return fact["shards"][0]["files"][0]
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory, tok):
+    """A source, the bytes of its whole corpus, and one that was begun."""
+    folder = tmp_path_factory.mktemp("begun")
+    path = write_jsonl(folder / "a.jsonl", make_texts(120, 1))
+    compile_corpus([path], tok, folder / "whole", OPTIONS)
+    with pytest.MonkeyPatch.context() as patch:
+        stopped(path, folder / "out", tok, patch)
+    return path, folder
 
 
 @pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
-def test_a_ledger_that_no_run_could_have_written_is_an_error_or_done_again(source, tmp_path, tok, change, monkeypatch):
-    """The end is the same corpus or none: never a manifest that says what is not so."""
-    compile_corpus([source], tok, tmp_path / "whole", OPTIONS)
+def test_a_record_that_no_task_could_have_written_is_not_believed(begun, tmp_path, tok, change):
+    """The end is the same corpus: never a manifest that says what is not so."""
+    source, folder = begun
     out = tmp_path / "out"
-    stopped(source, out, tok, monkeypatch, 26)
-    ledger = Ledger(out / WORK / "ledger.jsonl")
-    facts = list(ledger.facts)
-    assert [kind in facts[-1] for kind in ("range", "shard")] == [True, False]
-    assert any("shard" in fact for fact in facts)
-    change(facts)
-    ledger.cut(0)
-    for fact in facts:
-        ledger.add(fact)
-    ledger.close()
-    with contextlib.suppress(CorpusError):
+    shutil.copytree(folder / "out", out)
+    record = out / WORK / "t" / "00000.done"
+    fact = json.loads(record.read_bytes())
+    change(fact)
+    record.write_text(json.dumps(fact))
+    store = LocalStore(out)
+    assert read_done(store, read_plan(store), 0) is None
+    compile_corpus([source], tok, out, OPTIONS, check_space=False, threads=1)
+    assert (out / manifest.MANIFEST).read_bytes() == (folder / "whole" / manifest.MANIFEST).read_bytes()
+    assert not (tmp_path / "x").exists()
+
+
+def _later(fact):
+    fact["version"] = 2
+
+
+PLANS = {
+    "another version": _later, "no plan": lambda fact: fact.pop("plan"), "no tasks": lambda fact: fact.pop("tasks"),
+    "a task": lambda fact: fact["tasks"][0].__setitem__(0, -1), "an id": lambda fact: fact.update(id="0" * 64),
+    "parts": lambda fact: fact.update(parts=0), "inputs": lambda fact: fact["plan"]["inputs"][0].pop("path"),
+    "options": lambda fact: fact["plan"]["options"].update(append_eos=7), "a number": lambda fact: fact.update(plan=7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", PLANS.values(), ids=PLANS)
+def test_a_plan_that_jittok_did_not_write_is_an_error(begun, tmp_path, tok, change):
+    source, folder = begun
+    out = tmp_path / "out"
+    shutil.copytree(folder / "out", out)
+    plan = out / WORK / "plan.json"
+    fact = json.loads(plan.read_bytes())
+    change(fact)
+    plan.write_text(json.dumps(fact))
+    with pytest.raises(CorpusError, match="plan"):
         compile_corpus([source], tok, out, OPTIONS)
-    if (out / manifest.MANIFEST).exists():
-        assert (out / manifest.MANIFEST).read_bytes() == (tmp_path / "whole" / manifest.MANIFEST).read_bytes()
+    plan.write_text("[" * 100_000)
+    with pytest.raises(CorpusError, match="start again"):
+        compile_corpus([source], tok, out, OPTIONS)
 
 
-def test_a_ledger_of_other_lines_is_an_error(source, tmp_path, tok):
-    for number, fact in enumerate(({}, {"plan": 7}, {"plan": {}}, {"range": []}, {"plan": {"jittok": 1}})):
-        out = tmp_path / str(number)
-        (out / WORK).mkdir(parents=True)
-        ledger = Ledger(out / WORK / "ledger.jsonl")
-        for each in (fact, fact):
-            ledger.add(each)
-        ledger.close()
-        with pytest.raises(CorpusError, match="start again"):
-            compile_corpus([source], tok, out, OPTIONS)
+def test_what_an_earlier_version_began_is_told(source, tmp_path, tok):
+    out = tmp_path / "out"
+    (out / WORK).mkdir(parents=True)
+    (out / WORK / "ledger.jsonl").write_text("")
+    with pytest.raises(CorpusError, match="an earlier version of jittok began"):
+        compile_corpus([source], tok, out, OPTIONS)
 
 
 # ---- the manifest
@@ -305,7 +287,7 @@ def test_a_manifest_that_was_written_anew_is_believed_in_nothing_that_cannot_be(
     refused(lambda made: made["vocab"].pop("name"))
     refused(lambda made: made["options"].pop("dtype"))
     refused(lambda made: made.pop("vocab"))
-    refused(lambda made: made.update(manifest=3))
+    refused(lambda made: made.update(manifest=4))
     write_manifest(tmp_path / "out", whole)
     assert read_manifest(tmp_path / "out") == whole
     assert DIGEST not in whole

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from conftest import make_texts, write_jsonl
+from conftest import dies_after, make_texts, write_jsonl
 
 import jittok
-from jittok.corpus import Options, compile_corpus, compiler, verify
+from jittok.corpus import Options, compile_corpus, verify
+from jittok.corpus import open as open_corpus
 from jittok.corpus.formats.bare_ids import Npy
 from jittok.corpus.shards import plan
 from jittok.corpus.shards.manifest import read_manifest, write_manifest
@@ -16,24 +17,16 @@ from jittok.errors import CorpusError
 
 pytest.importorskip("filelock")
 pytest.importorskip("orjson")
-OPTIONS = Options(formats=("npy",), range_bytes=500)
+OPTIONS = Options(formats=("npy",), range_bytes=500, shard_bytes=1000)
 
 
-def begun(tok, data, out, monkeypatch, version, ranges=3, options=OPTIONS):
+def begun(tok, data, out, monkeypatch, version, ranges=9, options=OPTIONS):
     """A corpus that was interrupted, by a version."""
-    take, left = compiler.CorpusRun._take, [ranges]
-
-    def dies(self, encoded):
-        if not left[0]:
-            raise KeyboardInterrupt
-        left[0] -= 1
-        take(self, encoded)
-
     with monkeypatch.context() as patch:
-        patch.setattr(compiler.CorpusRun, "_take", dies)
+        dies_after(patch, ranges)
         patch.setattr(plan, "__version__", version)
         with pytest.raises(KeyboardInterrupt):
-            compile_corpus([data], tok, out, options, check_space=False)
+            compile_corpus([data], tok, out, options, check_space=False, threads=1)
 
 
 def content(out):
@@ -71,21 +64,21 @@ def test_a_corpus_that_tells_no_rules_goes_on_as_it_was_begun(tmp_path, tok, mon
     data.mkdir()
     for k in range(8):
         write_jsonl(data / f"{k}.jsonl", make_texts(20, seed=k))
-    out, old = tmp_path / "out", Options(formats=("npy",), range_bytes=100_000, cuts=1)
+    out, old = tmp_path / "out", Options(formats=("npy",), range_bytes=100_000, shard_bytes=1000, cuts=1)
     identity = Options.identity
     with monkeypatch.context() as patch:
         patch.setattr(plan, "rules_of", lambda _: {})
         patch.setattr("jittok.corpus.compiler.cuts_of", lambda _: 1)
         patch.setattr(Options, "identity", lambda options: {k: v for k, v in identity(options).items() if k != "cuts"})
         begun(tok, data, out, monkeypatch, "0.2.0", ranges=4, options=old)
-    found = compile_corpus([data], tok, out, Options(formats=("npy",), range_bytes=100_000))
+    found = compile_corpus([data], tok, out, Options(formats=("npy",), range_bytes=100_000, shard_bytes=1000))
     assert found.resumed == 80
     assert found.documents == 160
     assert sum(len(shard["ranges"]) for shard in read_manifest(out)["shards"]) == 8
     assert verify(out, tok, all=True).ok
-    compile_corpus([data], tok, tmp_path / "new", Options(formats=("npy",), range_bytes=100_000))
+    compile_corpus([data], tok, tmp_path / "new", Options(formats=("npy",), range_bytes=100_000, shard_bytes=1000))
     assert sum(len(shard["ranges"]) for shard in read_manifest(tmp_path / "new")["shards"]) < 8
-    assert content(out) == content(tmp_path / "new")
+    assert [row.tolist() for row in open_corpus(out)] == [row.tolist() for row in open_corpus(tmp_path / "new")]
     told = read_manifest(out)
     assert "cuts" not in told["options"] or told["options"]["cuts"] == 1
     told["options"]["cuts"] = 3

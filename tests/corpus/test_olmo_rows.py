@@ -19,7 +19,7 @@ PATHS = ["/data/a.jsonl", 'a,b "c".jsonl', "line\nfeed.txt", 'li"ne\r\n".txt', "
 def by_csv(rows, paths):
     """Both passes as they were written before: lengths first, then places."""
     text = io.StringIO(newline="")
-    for length, source, line in zip(rows.lengths.tolist(), rows.sources.tolist(), rows.lines.tolist(), strict=True):
+    for length, source, line in zip(rows.lengths.tolist(), rows.sources.tolist(), rows.places.tolist(), strict=True):
         csv.writer(text).writerow((length, f"{name_of(paths[source])}-{line}", paths[source], line))
     text.seek(0)
     out, at = io.StringIO(newline=""), 0
@@ -33,8 +33,8 @@ def written(rows, paths, folder):
     folder.mkdir(exist_ok=True)
     olmo = Olmo(Facts(50257, "", "", "auto", paths))
     for stream in olmo.streams():
-        (folder / f"00000.{stream.key}").write_bytes(stream.data(rows))
-    packed = olmo.finish(Shard(0, rows.lengths.size, int(rows.lengths.sum()), folder))[1].path
+        (folder / stream.key).write_bytes(stream.data(rows))
+    packed = olmo.finish(Shard(folder, rows.lengths.size, int(rows.lengths.sum())))[1].path
     return gzip.decompress(packed.read_bytes())
 
 

@@ -19,6 +19,7 @@ from jittok.corpus.prediction import predict
 from jittok.corpus.progress import Progress, ProgressLine, clock
 from jittok.corpus.ranges.encoder import RangeEncoder
 from jittok.corpus.shards.manifest import DIGEST, write_manifest
+from jittok.corpus.store.local import LocalStore
 from jittok.corpus.verifier import STRANGER, Report, _check_strangers
 from jittok.errors import CorpusError
 
@@ -88,7 +89,7 @@ def test_a_stranger_has_the_name_of_a_shard_and_lies_beside_some(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     found = Report()
-    _check_strangers(tmp_path, {"shards": [{"files": [{"name": name}]} for name in own]}, found)
+    _check_strangers(LocalStore(tmp_path), {"shards": [{"files": [{"name": name}]} for name in own]}, found)
     assert found.differences == [{"file": name, "what": STRANGER} for name in strange]
 
 

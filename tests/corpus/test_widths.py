@@ -25,7 +25,6 @@ WIDTHS = [
     ("datatrove", 65_536, "uint16"),
     ("datatrove", 65_537, "uint32"),
     ("olmo", 65_537, "uint32"),
-    ("arrow", 100, "int32"),
 ]
 
 

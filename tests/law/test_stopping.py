@@ -164,7 +164,7 @@ def test_the_command_ends_while_a_kernel_runs(letters, tmp_path):
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 100
-        while not (out / ".jittok" / "ledger.jsonl").exists() and time.monotonic() < deadline:
+        while not (out / ".jittok" / "plan.json").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.3)
         used = cpu_of(child.pid)

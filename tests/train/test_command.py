@@ -149,7 +149,7 @@ def test_after_a_kill_the_same_command_goes_on_and_writes_the_same_file(
 KILLED = """
 import os, signal, sys
 from jittok.cli import main
-from jittok.corpus.shards.ledger import Ledger
+from jittok.train.counting.ledger import Ledger
 from jittok.train.counting import files
 
 files.RANGES_OF_MEMORY, files.LEAST_RANGE, files.KEEP_EVERY = 1 << 9, 1 << 11, 1 << 11

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from jittok.corpus.options import Options as Reading
-from jittok.corpus.shards.ledger import Ledger
 from jittok.errors import CorpusError
 from jittok.train import count_files
 from jittok.train.counting import counts, files, runs
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
 from jittok.train.counting.files import finished
+from jittok.train.counting.ledger import Ledger
 
 
 def test_counting_goes_on_from_what_a_work_folder_holds(tmp_path: Path, monkeypatch: Any) -> None:

@@ -37,7 +37,7 @@ from jittok.errors import CorpusError, InWords
 class WithOffsets(Format):
     """Ids after a header, and the offsets of documents in a .npy file beside them."""
 
-    stem: ClassVar[str]  # of the files of a shard, with its number
+    stem: ClassVar[str]  # of the files of a shard, with its label
     ending: ClassVar[str] = "bin"  # of the file of ids
     header: ClassVar[int] = 0  # bytes
 
@@ -55,12 +55,12 @@ class WithOffsets(Format):
         if self.header:
             put_header(ids, self.head(shard.tokens))
         write_offsets(offsets, shard)
-        stem = f"{self.name}/{self.stem.format(shard.number)}"
+        stem = f"{self.name}/{self.stem}"
         return [Output(ids, f"{stem}.{self.ending}"), Output(offsets, f"{stem}.offsets.npy")]
 
-    def ids_file(self, number: int) -> str:
+    def ids_file(self, label: str) -> str:
         """The file of ids."""
-        return f"{self.stem.format(number)}.{self.ending}"
+        return f"{self.stem.format(label)}.{self.ending}"
 
     def block(self, path: Path) -> Block:
         """The ids and their offsets."""
@@ -71,7 +71,7 @@ class WithOffsets(Format):
 class Npy(WithOffsets):
     """ids as uint16, or int32 for large vocabularies (what PyTorch can index with)."""
 
-    name, stem, ending, header = "npy", "{:05d}", "ids.npy", NPY_HEADER
+    name, stem, ending, header = "npy", "{}", "ids.npy", NPY_HEADER
     slowness = 0
     large = "int32"
 
@@ -83,7 +83,7 @@ class Npy(WithOffsets):
 class NanoGPT(WithOffsets):
     """uint16; forks read uint32 above 65,536 tokens, and need that option."""
 
-    name, stem = "nanogpt", "{:05d}"
+    name, stem = "nanogpt", "{}"
 
 
 MAGIC_AND_VERSION = {2: (20240520, 1), 4: (20240801, 7)}
@@ -92,7 +92,7 @@ MAGIC_AND_VERSION = {2: (20240520, 1), 4: (20240801, 7)}
 class LlmC(WithOffsets):
     """Fewer than 2^31 tokens a file: the header has no capacity for more."""
 
-    name, stem, header = "llmc", "corpus_train_{:06d}", 1024
+    name, stem, header = "llmc", "corpus_train_0{}", 1024
 
     def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
         """The count in the header is an int32."""
@@ -127,16 +127,16 @@ class Datatrove(Format):
         metadata.write_text(
             f"{name}|{self.dtype.itemsize}\n{shard.tokens}\n{readable(shard.tokens)}", encoding="utf-8", newline="\n"
         )
-        stem = f"datatrove/{shard.number:05d}_unshuffled.ds"
+        stem = "datatrove/{}_unshuffled.ds"
         return [
             Output(shard.path("datatrove.ds"), stem),
             Output(index, f"{stem}.index"),
             Output(metadata, f"{stem}.metadata"),
         ]
 
-    def ids_file(self, number: int) -> str:
+    def ids_file(self, label: str) -> str:
         """The file of ids."""
-        return f"{number:05d}_unshuffled.ds"
+        return f"{label}_unshuffled.ds"
 
     def block(self, path: Path) -> Block:
         """The ids, and the ends of documents from the index."""

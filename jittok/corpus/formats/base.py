@@ -1,7 +1,7 @@
 """What a format is to the compiler: streams that grow range by range, and files made of them when a shard is full.
 
-A stream is only ever appended to, so a crash costs a cut at its end. What cannot be appended to (indexes, tables,
-headers) is made from streams at the end of a shard, and made again when that was interrupted.
+A stream is only ever appended to. What cannot be appended to (headers, indexes) is made from streams at the end of a
+shard; a table is written as it grows by a `Sink`.
 
 Files are read back with `pread`, not mapped: truncating a mapped file kills the process that reads it, and anyone may
 truncate a corpus.
@@ -10,13 +10,12 @@ truncate a corpus.
 from __future__ import annotations
 
 import io
-import json
 import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -24,7 +23,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.ranges.documents import Bad
 from jittok.errors import CorpusError, InWords
 
 CHUNK = 1 << 18
@@ -48,13 +46,12 @@ class Facts:
 
 @dataclass
 class Rows:
-    """The documents of one range on their way to disk; lines are those of their files, from 1."""
+    """The documents of one range on their way to disk."""
 
     ids: NDArray[np.int32]
     lengths: NDArray[np.int64]
     sources: NDArray[np.int64]
-    lines: NDArray[np.int64]
-    bad: list[Bad] = field(default_factory=list)
+    places: NDArray[np.int64] | None = None  # where each is in its file (see `ranges.places`), where a layout says so
 
 
 class Stream(NamedTuple):
@@ -67,24 +64,40 @@ class Stream(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A finished file: where it lies now, and its name below the corpus directory."""
+    """A finished file: where it lies now, and its name below the corpus directory, with {} for the shard's label."""
 
     path: Path
     name: str
+    sha256: str = ""  # where it is known
+
+
+class Sink(ABC):
+    """A file of a shard that is written as it grows, by a library of its own."""
+
+    @abstractmethod
+    def append(self, rows: Rows) -> None:
+        """Add the documents of one range."""
+
+    @abstractmethod
+    def finish(self) -> list[Output]:
+        """Write what is left, and close the file."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file, unfinished."""
 
 
 @dataclass
 class Shard:
-    """A shard in which nothing more comes."""
+    """A shard, in a folder of its own on this machine; in the end with its counts."""
 
-    number: int
-    documents: int
-    tokens: int
     folder: Path
+    documents: int = 0
+    tokens: int = 0
 
     def path(self, key: str) -> Path:
         """Where a stream, or a file that is being made, lies."""
-        return self.folder / f"{self.number:05d}.{key}"
+        return self.folder / key
 
     def lengths(self) -> Iterator[NDArray[np.int64]]:
         """int64 lengths of the documents, CHUNK at a time. The format must have LENGTHS among its streams."""
@@ -102,7 +115,6 @@ class Shard:
 
 
 LENGTHS = Stream("lengths", 0, lambda rows: np.ascontiguousarray(rows.lengths, "<i8"))
-IDS32 = Stream("ids32", 0, lambda rows: np.ascontiguousarray(rows.ids, "<i4"))
 
 
 class Block(NamedTuple):
@@ -153,23 +165,28 @@ class Format(ABC):
             raise CorpusError(f"--dtype, format {self.name}", self.facts.dtype, f"{self.large}, as its readers do")
         return np.dtype(self.facts.dtype).newbyteorder("<")
 
-    @abstractmethod
     def streams(self) -> list[Stream]:
         """What grows. Streams of equal key are written once for all formats."""
+        return []
+
+    def sink(self, shard: Shard) -> Sink | None:  # noqa: ARG002  most layouts are made of streams
+        """What writes a file as it grows, None for layouts that are made of streams."""
+        return None
 
     def check(self, rows: Rows, tokens: int) -> None:  # noqa: B027  most layouts can hold any rows
         """CorpusError when this layout cannot hold the rows; `tokens`: of the shard with them."""
 
-    @abstractmethod
-    def finish(self, shard: Shard) -> list[Output]:
-        """Make the files of a full shard. May be run again after a crash, with the same result."""
+    def finish(self, shard: Shard) -> list[Output]:  # noqa: ARG002  those of a sink are its own
+        """Make the files of a full shard of its streams."""
+        return []
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:
-        """The documents of shard `number` in a finished corpus directory: one block, unless a subclass has more."""
-        return [Lazy(documents, partial(self.block, folder / self.name / self.ids_file(number)))]
+    def blocks(self, folder: Path, label: str, documents: int) -> list[Lazy]:
+        """The documents of a shard in a finished corpus directory: one block, unless a subclass has more. `label`: the
+        digits that are in the names of its files."""
+        return [Lazy(documents, partial(self.block, folder / self.name / self.ids_file(label)))]
 
-    def ids_file(self, number: int) -> str:
-        """The name of the file of shard `number` that has the ids."""
+    def ids_file(self, label: str) -> str:
+        """The name of the file of a shard that has the ids."""
         raise NotImplementedError
 
     def block(self, path: Path) -> Block:
@@ -218,7 +235,7 @@ def too_long(name: str, rows: Rows, limit: int, sources: Sequence[str]) -> None:
     """CorpusError for a document of more than `limit` ids."""
     if rows.lengths.size and int(rows.lengths.max()) > limit:
         row = int(rows.lengths.argmax())
-        where = f"{sources[rows.sources[row]]}, line {rows.lines[row]}, format {name}"
+        where = f"{sources[rows.sources[row]]}, format {name}"
         raise CorpusError(where, InWords(f"a document of {rows.lengths[row]} tokens"), f"at most {limit}")
 
 
@@ -276,30 +293,3 @@ class DiskIds:
         with self._turn:
             os.lseek(self._descriptor, position, os.SEEK_SET)
             return os.read(self._descriptor, count)
-
-
-class Errors(Format):
-    """`errors/00000.jsonl`, only where a shard has any."""
-
-    name = "errors"
-    small, large, small_size = "int32", "int32", 1 << 31
-
-    def streams(self) -> list[Stream]:
-        """The lines."""
-        return [Stream("errors", 0, self._lines, final=True)]
-
-    def _lines(self, rows: Rows) -> bytes:
-        facts = (
-            {"file": self.facts.sources[bad.source], "line": bad.line, "found": bad.found, "expected": bad.expected}
-            for bad in rows.bad
-        )
-        return "".join(json.dumps(fact) + "\n" for fact in facts).encode()
-
-    def finish(self, shard: Shard) -> list[Output]:
-        """The lines, if there are any."""
-        path = shard.path("errors")
-        return [Output(path, f"errors/{shard.number:05d}.jsonl")] if path.stat().st_size else []
-
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  there are no documents
-        """None."""
-        return []

@@ -57,7 +57,7 @@ class Megatron(Format):
             file.write(np.array([sequences, shard.documents + 1], "<u8").tobytes())
             for part in self._index(shard):
                 file.write(part.data)
-        stem = f"megatron/{shard.number:05d}_text_document"
+        stem = "megatron/{}_text_document"
         return [Output(shard.path("megatron.bin"), f"{stem}.bin"), Output(index, f"{stem}.idx")]
 
     def _index(self, shard: Shard) -> Iterator[NDArray[Any]]:
@@ -75,9 +75,9 @@ class Megatron(Format):
             yield (np.cumsum(lengths > 0) + done).astype("<i8")
             done += int(np.count_nonzero(lengths))
 
-    def ids_file(self, number: int) -> str:
+    def ids_file(self, label: str) -> str:
         """The file of ids."""
-        return f"{number:05d}_text_document.bin"
+        return f"{label}_text_document.bin"
 
     def block(self, path: Path) -> Block:
         """The ids, and the offsets from the file beside them."""

@@ -22,13 +22,15 @@ AT_ONCE = 1 << 22
 
 
 class Olmo(Format):
-    """A row `start,end,id,src,loc` for each document, without a header row; ends are exclusive, loc is a line from 1.
+    """A row `start,end,id,src,loc` for each document, without a header row; ends are exclusive. loc is the offset of
+    the document's line in its (unpacked) file, of a table the row from 1.
 
     The stream of rows has lengths in place of start and end, which depend on what came before.
     """
 
     name = "olmo"
     per_document = 40
+    layout = 2
 
     def streams(self) -> list[Stream]:
         """Ids and rows."""
@@ -37,14 +39,17 @@ class Olmo(Format):
     def _rows(self, rows: Rows) -> bytes:
         """Rows of the stream, as `csv.writer` writes them; it runs once for each path."""
         parts = []
+        assert rows.places is not None
         borders = np.flatnonzero(np.diff(rows.sources)) + 1
         for start, stop in pairwise([0, *borders.tolist(), rows.sources.size]):
             if start == stop:
                 continue
             path = self.facts.sources[rows.sources[start]]
             before, after = f",{name_of(path)}-", f",{quoted(path)},"
-            lengths, lines = rows.lengths[start:stop].tolist(), rows.lines[start:stop].tolist()
-            parts += [f"{length}{before}{line}{after}{line}\r\n" for length, line in zip(lengths, lines, strict=True)]
+            lengths, places = rows.lengths[start:stop].tolist(), rows.places[start:stop].tolist()
+            parts += [
+                f"{length}{before}{place}{after}{place}\r\n" for length, place in zip(lengths, places, strict=True)
+            ]
         return "".join(parts).encode("utf-8", "surrogateescape")
 
     def finish(self, shard: Shard) -> list[Output]:
@@ -70,12 +75,12 @@ class Olmo(Format):
         ):
             shutil.copyfileobj(source, zipped, 1 << 20)
         plain.unlink()
-        stem = f"olmo/part-{shard.number:05d}"
+        stem = "olmo/part-{}"
         return [Output(shard.path("olmo.npy"), f"{stem}.npy"), Output(packed, f"{stem}.csv.gz")]
 
-    def ids_file(self, number: int) -> str:
+    def ids_file(self, label: str) -> str:
         """The file of ids."""
-        return f"part-{number:05d}.npy"
+        return f"part-{label}.npy"
 
     def block(self, path: Path) -> Block:
         """The ids, and the offsets from the file beside them."""

@@ -1,12 +1,13 @@
 """Arrow IPC files and Parquet: one column `input_ids: list<int32>`, as the `datasets` library stores it.
 
-Both are made from plain ids when a shard is full: neither can be appended to after a crash. Batches and row groups are
-cut by documents and tokens alone.
+Both are written as a shard grows. A record batch or row group ends with the range that fills it, so ids of a range are
+written from where they are.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import mmap
 import os
 from collections.abc import Iterator
@@ -19,9 +20,7 @@ from numpy.typing import NDArray
 
 from jittok.common.rows import TokenArray
 from jittok.corpus.formats.base import (
-    IDS32,
     INT32_MAX,
-    LENGTHS,
     Block,
     DiskIds,
     Facts,
@@ -30,15 +29,20 @@ from jittok.corpus.formats.base import (
     Output,
     Rows,
     Shard,
-    Stream,
+    Sink,
     read_array,
     too_long,
 )
+from jittok.corpus.store import disk
 from jittok.corpus.store.blocks import Seekable
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 
-BATCH_TOKENS = 1 << 22
-GROUP_TOKENS = 1 << 24
+BATCH_TOKENS = 1 << 21
+GROUP_TOKENS = 1 << 22
+"""Tokens of a batch and of a row group, or more: those of the range that reaches them."""
+LARGEST_BATCH = 1 << 30
+"""Tokens from which on a batch is cut by documents: the offsets in it are int32."""
+ZSTD_LEVEL = 1
 COLUMN = "input_ids"
 LARGEST_HEAD = 1 << 20
 """Bytes that are read of what Arrow asks for at once: a head and its batch. Ids are read by those who want them."""
@@ -63,50 +67,124 @@ class _Table(Format):
         names = {"jittok.vocab.fingerprint": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
         self.schema = pa.schema([pa.field(COLUMN, pa.list_(pa.int32()))], metadata=names)
 
-    def streams(self) -> list[Stream]:
-        """Lengths and ids."""
-        return [LENGTHS, IDS32]
-
     def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
         """A list may have no more than 2^31 - 1 items; batches are cut below that."""
         too_long(self.name, rows, INT32_MAX - self.batch_tokens, self.facts.sources)
 
-    def batches(self, shard: Shard) -> Iterator[Any]:
-        """Record batches: a batch ends with the document that fills it."""
+    def sink(self, shard: Shard) -> Sink:
+        """The file, which is written as it grows."""
+        return _TableSink(self, shard.path(self.name))
+
+    def opened(self, file: Any) -> Any:
+        """A writer of record batches: `write_batch`, `close`."""
+        raise NotImplementedError
+
+
+class _HashedFile:
+    """A file that Arrow writes to, with the SHA-256 of what was written."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor, self._at = disk.create(path), 0
+        self.digest = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        disk.append(self._descriptor, view)
+        self.digest.update(view)
+        self._at += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @property
+    def closed(self) -> bool:
+        return self._descriptor < 0
+
+    def writable(self) -> bool:
+        return True
+
+
+class _TableSink(Sink):
+    """A table of one shard."""
+
+    def __init__(self, form: _Table, path: Path) -> None:
+        self.form, self.path = form, path
+        self._file = _HashedFile(path)
+        self._writer = form.opened(self._file)
+        self._held: list[Rows] = []
+        self._tokens = 0
+
+    def append(self, rows: Rows) -> None:
+        if self._tokens + rows.ids.size > LARGEST_BATCH:
+            self._write()
+        self._held.append(rows)
+        self._tokens += rows.ids.size
+        if self._tokens >= self.form.batch_tokens:
+            self._write()
+
+    def _write(self) -> None:
         import pyarrow as pa
 
-        with shard.path(IDS32.key).open("rb") as file:  # read, not mapped: mapped pages count as memory of the process
-            for lengths in shard.lengths():
-                ends = np.cumsum(lengths)
-                start = 0
-                while start < lengths.size:
-                    before = int(ends[start - 1]) if start else 0
-                    stop = min(int(np.searchsorted(ends, before + self.batch_tokens)) + 1, lengths.size)
-                    offsets = np.concatenate([[before], ends[start:stop]]) - before
-                    values = pa.array(np.fromfile(file, "<i4", int(offsets[-1])))
-                    rows = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
-                    yield pa.record_batch([rows], schema=self.schema)
-                    start = stop
+        held, self._held, self._tokens = self._held, [], 0
+        if not held:
+            return
+        ids, lengths = held[0].ids, held[0].lengths
+        if len(held) > 1:
+            ids, lengths = np.concatenate([r.ids for r in held]), np.concatenate([r.lengths for r in held])
+        offsets = np.zeros(lengths.size + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        for first, last in _cuts(offsets):
+            low, high = int(offsets[first]), int(offsets[last])
+            places = pa.array((offsets[first : last + 1] - low).astype(np.int32))
+            rows = pa.ListArray.from_arrays(places, pa.array(np.ascontiguousarray(ids[low:high], "<i4")))
+            self._writer.write_batch(pa.record_batch([rows], schema=self.form.schema))
+
+    def finish(self) -> list[Output]:
+        self._write()
+        self._writer.close()
+        self._file.close()
+        name = f"{self.form.name}/{{}}.{self.form.name}"
+        return [Output(self.path, name, self._file.digest.hexdigest())]
+
+    def close(self) -> None:
+        self._held = []
+        self._file.close()
+
+
+def _cuts(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Documents [first, last) of each batch: all, or as many as have LARGEST_BATCH tokens, one at least."""
+    first, count = 0, offsets.size - 1
+    while first < count:
+        last = int(np.searchsorted(offsets, offsets[first] + LARGEST_BATCH, "right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
 
 
 class Arrow(_Table):
     """Arrow IPC file format, not compressed: readers may map it."""
 
     name = "arrow"
+    layout = 2
 
-    def finish(self, shard: Shard) -> list[Output]:
-        """The file."""
+    def opened(self, file: Any) -> Any:
+        """A writer of the file format."""
         import pyarrow as pa
 
-        path = shard.path("arrow")
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, self.schema) as writer:
-            for batch in self.batches(shard):
-                writer.write_batch(batch)
-        return [Output(path, f"arrow/{shard.number:05d}.arrow")]
+        return pa.ipc.new_file(pa.PythonFile(file, "w"), self.schema)
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file has them
+    def blocks(self, folder: Path, label: str, documents: int) -> list[Lazy]:  # noqa: ARG002  the file has them
         """One block a record batch."""
-        path = folder / "arrow" / f"{number:05d}.arrow"
+        path = folder / "arrow" / f"{label}.arrow"
         return [Lazy(batch.documents, partial(_read_batch, path, batch)) for batch in batches_of(path)]
 
 
@@ -199,33 +277,50 @@ def _read_batch(path: Path, batch: Batch) -> Block:
 
 
 class Parquet(_Table):
-    """Parquet, ids packed with zstandard and without a dictionary."""
+    """Parquet: ids split by their bytes (BYTE_STREAM_SPLIT) and packed with zstandard, without a dictionary."""
 
     name = "parquet"
+    layout = 2
     slowness = 3
     batch_tokens = GROUP_TOKENS
     per_token = 1.4
     per_document = 1
 
-    def finish(self, shard: Shard) -> list[Output]:
-        """The file."""
+    def opened(self, file: Any) -> Any:
+        """A writer whose batches are row groups."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = shard.path("parquet")
-        with pq.ParquetWriter(str(path), self.schema, compression="zstd", use_dictionary=False) as writer:
-            for batch in self.batches(shard):
-                writer.write_batch(batch, row_group_size=batch.num_rows)
-        return [Output(path, f"parquet/{shard.number:05d}.parquet")]
+        return _GroupWriter(
+            pq.ParquetWriter(
+                pa.PythonFile(file, "w"), self.schema, compression="zstd", compression_level=ZSTD_LEVEL,
+                use_dictionary=False, column_encoding={f"{COLUMN}.list.element": "BYTE_STREAM_SPLIT"},
+                write_statistics=False,
+            )
+        )  # fmt: skip
 
-    def blocks(self, folder: Path, number: int, documents: int) -> list[Lazy]:  # noqa: ARG002  the file has them
+    def blocks(self, folder: Path, label: str, documents: int) -> list[Lazy]:  # noqa: ARG002  the file has them
         """One block a row group; it has to be unpacked, so it is read and not mapped."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = folder / "parquet" / f"{number:05d}.parquet"
+        path = folder / "parquet" / f"{label}.parquet"
         with pa.OSFile(os.fsencode(path)) as opened, pq.ParquetFile(opened) as file:
             rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
         return [Lazy(count, partial(_row_group, path, i)) for i, count in enumerate(rows)]
+
+
+class _GroupWriter:
+    """A Parquet writer, each of whose batches is a row group."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write_batch(self, batch: Any) -> None:
+        self._writer.write_batch(batch, row_group_size=max(batch.num_rows, 1))
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 def _row_group(path: Path, group: int) -> Block:

@@ -1,4 +1,4 @@
-"""A source: one input, opened many times as one file in one state; its SHA-256, and the errors that concern it alone.
+"""A source: one input, opened many times as one file in one state; and the errors that concern it alone.
 
 Errors of a single input (damaged, vanished, not readable) may be left out of a run. Errors of the machine (a full disk,
 no memory), inputs that changed meanwhile and documents above the size limit stop it.
@@ -7,10 +7,8 @@ no memory), inputs that changed meanwhile and documents above the size limit sto
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -31,7 +29,6 @@ LOST_AT = 1 << 40
 """Key.at of the range that reports the damage of a unit: after all other ranges of the unit."""
 OPTION = "--max-document-bytes"
 STDIN = "-"
-BYTES_PER_READ = 1 << 20
 Exchanged = base.Exchanged
 """An input that was changed or replaced since it was found: it stops a run."""
 
@@ -148,44 +145,3 @@ def changed(source: Source) -> CorpusError:
     return CorpusError(
         source.path, InWords("other content"), "the content that it had when the corpus was begun (or a new directory)"
     )
-
-
-class InputHasher:
-    """Hashes the sources once, in order. The digest of a prefix shows later whether the part that was read is
-    unchanged."""
-
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self.sources = sources
-        self.source = -1
-        self.offset = 0
-        self._file: IO[bytes] | None = None
-        self._digest: Any = None
-
-    def prefix(self, source: int, offset: int) -> list[Any]:
-        """[source, bytes, digest of its first bytes]; the offset never decreases for one source."""
-        if source != self.source:
-            self._begin(source)
-        if self._file is not None:
-            while self.offset < offset and (piece := self._file.read(min(BYTES_PER_READ, offset - self.offset))):
-                self._digest.update(piece)
-                self.offset += len(piece)
-        return [source, self.offset, self._digest.hexdigest()]
-
-    def whole(self, source: int) -> tuple[int, str]:
-        """Size and digest of one source, read to its end."""
-        if source != self.source:
-            self._begin(source)
-        _, size, digest = self.prefix(source, 1 << 62)
-        self.close()
-        return size, digest
-
-    def _begin(self, source: int) -> None:
-        self.close()
-        self._file = self.sources[source].open()
-        self.source, self.offset, self._digest = source, 0, hashlib.sha256()
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None and self.sources[self.source].path != STDIN:
-            self._file.close()
-        self._file, self.source = None, -1

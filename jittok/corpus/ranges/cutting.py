@@ -84,29 +84,50 @@ def everything(read: Read, limit: Limit) -> bytes:
 
 def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
     """The complete lines that begin in [start, stop). CorpusError for one that is too long."""
+    return interval_at(file, start, stop, limit)[1]
+
+
+BEYOND = 32 << 10
+"""Bytes after an interval that are read with it: most lines that leave it end there."""
+
+
+def interval_at(file: IO[bytes], start: int, stop: int, limit: Limit, digest: Any = None) -> tuple[int, bytes]:
+    """(the offset of the first of them, the complete lines that begin in [start, stop)); `digest` is updated with the
+    bytes [start, stop). CorpusError for a line that is too long."""
     before = max(start - 1, 0)
     file.seek(before)
-    block = file.read(stop - before)
+    block = file.read(stop - before + BEYOND)
+    ahead = max(len(block) - (stop - before), 0)  # bytes that lie after the interval
+    if digest is not None:
+        with memoryview(block) as view:
+            digest.update(view[start - before : len(block) - ahead])
+    first, size = 0, len(block) - ahead
     if start:  # the line that is under way belongs to an earlier interval
-        newline = block.find(b"\n")
-        block = block[newline + 1 :] if newline >= 0 else b""
-    whole = block
-    size = len(block) - (block.rfind(b"\n") + 1)  # of the last line
-    if size:
+        first = block.find(b"\n", 0, size) + 1 or size
+    if first >= size:
+        return stop, b""
+    at = before + first
+    end = block.find(b"\n", size - 1) + 1  # of the last line
+    if end:
+        whole = block[first:end]
+    else:
+        unfinished = len(block) - (block.rfind(b"\n", first) + 1 or first)
         out = io.BytesIO()  # which grows in place, where a list of parts would be there beside the whole
-        out.write(block)
+        with memoryview(block) as view:
+            out.write(view[first:])
+        del block
         while piece := file.read(LINE_END_BYTES):
             newline = piece.find(b"\n")
             out.write(piece[: newline + 1] if newline >= 0 else piece)
             if newline >= 0:
                 break
-            size += len(piece)
-            limit.check(size, partial(newlines_before, file, stop))
+            unfinished += len(piece)
+            limit.check(unfinished, partial(newlines_before, file, stop))
         whole = out.getvalue()
     if len(whole) > limit.most:
-        limit.before = newlines_before(file, stop) - newlines(block)
+        limit.before = newlines_before(file, at)
         limit.lines(whole)
-    return whole
+    return at, whole
 
 
 def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:
@@ -143,8 +164,10 @@ def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]
         del parts
         if not block:
             return
-        yield k, limit.lines(block)
         at += len(block)
+        lines = [limit.lines(block)]
+        del block  # nothing here keeps what is yielded
+        yield k, lines.pop()
 
 
 def _copied(buffer: bytearray, start: int, stop: int) -> bytes:
@@ -181,6 +204,8 @@ def cut_separated(read: Read, step: int, separator: bytes, limit: Limit) -> Iter
         del buffer[:start]
         at += start
         if found:
-            yield k, found
+            given = [found]
+            del found
+            yield k, given.pop()
         if ended and not buffer:
             return

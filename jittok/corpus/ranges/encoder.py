@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
 from jittok.corpus.ranges.documents import Bad, RangeTexts, read_texts, select
+from jittok.corpus.ranges.places import Placed
 from jittok.corpus.ranges.units import Key, RawRange
 from jittok.errors import CorpusError, EncodingFailed, InWords
 from jittok.kernels.inputs import Documents
@@ -25,6 +26,8 @@ STEP = 16 << 20
 """Bytes of text that are encoded between two checks for cancellation: about 0.1 s. Ranges of the usual size are one
 step, as the ids of several are copied once more."""
 NO_DOCUMENTS = Documents(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+WITH_PLACES = "olmo"
+"""The format that says where documents are in their files."""
 Row = tuple[NDArray[np.int32], NDArray[np.int64]]
 """Ids of some documents, and how many each has."""
 
@@ -45,7 +48,7 @@ class Encoded:
     blank: int
     text_bytes: int
     bad: list[Bad]
-    prefix: list[Any] | None = None
+    places: NDArray[np.int64] | None = None  # int64[n]: see `ranges.places`; where they are wanted
     lost: int = 0  # of the bad, those without any text, such as all where --field is wrong
 
 
@@ -56,6 +59,7 @@ class RangeEncoder:
         self.tok, self.sources, self.options = tok, sources, options
         self._special: dict[str, Any] = {"add_special": options.add_special, "parse_special": options.parse_special}
         self.eos = self._eos()
+        self.placed = WITH_PLACES in options.formats
 
     def _eos(self) -> int | None:
         """The id to append to each document, None for none: not requested, or --add-special adds it already."""
@@ -79,9 +83,11 @@ class RangeEncoder:
     def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
         """Read and encode one range on this thread, and release its payload. CancelledError if it is stopped between
         two steps."""
+        placed = Placed(raw, self.sources, self.options) if self.placed else None
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
         raw.payload = None  # a long text is there once, and not any more where ids are copied
         texts, rows = self.rows(texts, stop)
+        places = None if placed is None else placed(texts)
         size = int((texts.docs.stops - texts.docs.starts).sum())
         texts.docs = NO_DOCUMENTS
         ids, lengths = _together(rows)
@@ -90,7 +96,7 @@ class RangeEncoder:
             ids, lengths = append(ids, lengths, self.eos)
         return Encoded(
             raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
-            texts.seen, texts.blank, size, texts.bad, raw.prefix, sum(bad.lost for bad in texts.bad),
+            texts.seen, texts.blank, size, texts.bad, places, sum(bad.lost for bad in texts.bad),
         )  # fmt: skip
 
     def encode(

@@ -149,6 +149,22 @@ def rows_of(source: Source, group: int) -> int:
     return int(footer_of(source).facts.row_group(group).num_rows)
 
 
+def rows_before(source: Source, group: int) -> int:
+    """Number of rows of the row groups before one."""
+    facts = footer_of(source).facts
+    return sum(facts.row_group(number).num_rows for number in range(group))
+
+
+def bytes_of_groups(source: Source, column: str, groups: Iterable[int]) -> int:
+    """Bytes of the texts of row groups; of all columns, where the one cannot be told."""
+    footer = footer_of(source)
+    leaf = footer.columns.index(column) if column in footer.columns and not footer.signed else None
+    facts = (footer.facts.row_group(group) for group in groups)
+    return sum(
+        int(group.total_byte_size if leaf is None else group.column(leaf).total_uncompressed_size) for group in facts
+    )
+
+
 def groups_together(source: Source, column: str, step: int) -> Iterator[tuple[int, int]]:
     """Row groups [first, stop) that are read together: until their texts have `step` bytes."""
     footer = footer_of(source)

@@ -21,7 +21,8 @@ from jittok.corpus.inputs.remote import naming_input
 from jittok.corpus.inputs.sources import LOST_AT, STDIN, Exchanged, Lost, Source, is_damage, lost
 from jittok.corpus.options import FIRST_CUTS, MOST_BYTES, Options
 from jittok.corpus.ranges import tables
-from jittok.corpus.ranges.cutting import Limit, cut_lines, cut_separated, everything, interval
+from jittok.corpus.ranges.cutting import Limit, cut_lines, cut_separated, everything, interval_at
+from jittok.corpus.ranges.digests import Digest, Digests, Hashed, HashedRows
 from jittok.errors import CorpusError, InWords
 
 GROUP_FILES = 4096
@@ -58,6 +59,7 @@ class Piece(NamedTuple):
     kind: str
     before: int  # lines, rows or documents of the file before it
     payload: Any  # as in RawRange; the bytes of a file that is one document
+    begin: int = 0  # bytes of text of the file before it
 
 
 @dataclass
@@ -70,10 +72,10 @@ class RawRange:
     # [Piece] (of a group)
     read: int  # bytes of source `last` that have been read so far
     new: int  # bytes read for this range, for progress
-    prefix: list[Any] | None = None  # [source, bytes, digest] of what was read, for input that cannot be read twice
     lost: tuple[Lost, ...] = ()  # inputs that end here because they are damaged
     pieces: bool = False  # it is of a group
     offset: int = 0  # bytes of the document before it, where training reads a long one in pieces
+    begin: int = 0  # bytes of text of source `key.source` before it; of a table the rows
 
 
 def units(sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[Unit]:
@@ -130,8 +132,21 @@ def _group_end(sources: Sequence[Source], first: int, options: Options) -> int:
     return last
 
 
-def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[RawRange]:
-    """The ranges of one unit from number `first` on, without those of which nothing can be read.
+def size_of(unit: Unit, sources: Sequence[Source], options: Options) -> int:
+    """Bytes of input of a unit: of its interval, of the packed files, of the texts of row groups; 0 for a stream."""
+    source = sources[unit.source]
+    if unit.stop == GROUP or not unit.stop:
+        return sum(sources[i].size or 0 for i in range(unit.source, unit.last + 1))
+    if source.kind == "parquet":
+        return tables.bytes_of_groups(source, options.column, range(unit.start, unit.stop))
+    return unit.stop - unit.start
+
+
+def read_unit(
+    unit: Unit, sources: Sequence[Source], options: Options, first: int = 0, digests: Digests | None = None
+) -> Iterator[RawRange]:
+    """The ranges of one unit from number `first` on, without those of which nothing can be read. `digests`: gets the
+    digest of what has been read to its end.
 
     Raises OSError, CorpusError (damaged files), ImportError. Unless `on_error` is "fail", a damaged file ends in a
     range that reports it.
@@ -141,7 +156,7 @@ def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: in
     source = sources[unit.source]
     try:
         with naming_input(source.path):
-            yield from _read_unit(unit, sources, options, first)
+            yield from _read_unit(unit, sources, options, first, digests)
     except (OSError, CorpusError) as error:
         if options.on_error == "fail" or not is_damage(error):
             raise
@@ -151,45 +166,65 @@ def read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: in
         )
 
 
-def _read_unit(unit: Unit, sources: Sequence[Source], options: Options, first: int) -> Iterator[RawRange]:
+def _read_unit(
+    unit: Unit, sources: Sequence[Source], options: Options, first: int, digests: Digests | None
+) -> Iterator[RawRange]:
     source = sources[unit.source]
     if unit.stop == GROUP:
-        yield from _group(unit, sources, options, first)
+        yield from _group(unit, sources, options, first, digests)
     elif source.kind == "txt":
         if not first:
-            yield from _one_stream(unit, source, options)
+            yield from _one_stream(unit, source, options, digests)
     elif source.kind == "parquet":
         if not unit.stop:  # its footer could not be read
             tables.row_groups(source)
             raise Exchanged(
                 source.path, InWords("a file that was replaced while it was read"), "a file that no one else writes to"
             )
-        yield from _numbered(unit, tables.parquet_rows(source, range(unit.start, unit.stop), options, first), source)
+        rows = tables.parquet_rows(source, range(unit.start, unit.stop), options, first)
+        yield from _numbered(unit, rows, source, digests)
     elif source.kind == "arrow":
-        yield from _numbered(unit, tables.arrow_rows(source, options, first), source)
+        yield from _numbered(unit, tables.arrow_rows(source, options, first), source, digests)
     elif unit.stop:
         if first:
             return
+        digest = None if digests is None else hashlib.sha256()
         with source.open() as file:
-            block = interval(file, unit.start, unit.stop, Limit(source.path, options.max_document_bytes, "line"))
-        raw = RawRange(Key(unit.source, unit.part, 0), unit.last, block, unit.stop, unit.stop - unit.start)
+            limit = Limit(source.path, options.max_document_bytes, "line")
+            begin, block = interval_at(file, unit.start, unit.stop, limit, digest)
+        size = unit.stop - unit.start
+        if digest is not None and digests is not None:
+            digests.append(Digest(unit.source, unit.part, size, digest.hexdigest()))
+        raw = RawRange(Key(unit.source, unit.part, 0), unit.last, block, unit.stop, size, begin=begin)
         del block  # the encoder takes it out of `raw`, and it is free while this waits
         yield raw
     else:
-        yield from _stream(unit, source, options, first)
+        yield from _stream(unit, source, options, first, digests)
 
 
-def _numbered(unit: Unit, rows: Iterator[tuple[int, Any, float]], source: Source) -> Iterator[RawRange]:
-    done = 0
+def _numbered(
+    unit: Unit, rows: Iterator[tuple[int, Any, float]], source: Source, digests: Digests | None
+) -> Iterator[RawRange]:
+    done, hashed = 0, HashedRows()
+    begin = tables.rows_before(source, unit.start) if source.kind == "parquet" else 0
     for at, array, share in rows:
+        if digests is not None:
+            hashed.update(array)
         read = int((source.size or 0) * share)
-        raw = RawRange(Key(unit.source, unit.part, at), unit.last, array, read, max(read - done, 0) if done else 0)
+        raw = RawRange(
+            Key(unit.source, unit.part, at), unit.last, array, read, max(read - done, 0) if done else 0, begin=begin
+        )
+        begin += len(array)
         del array  # the encoder takes it out of `raw`, and it is free while this waits
         yield raw
         done = read
+    if digests is not None:
+        digests.append(hashed.digest(unit.source, unit.part))
 
 
-def _group(unit: Unit, sources: Sequence[Source], options: Options, first: int) -> Iterator[RawRange]:
+def _group(
+    unit: Unit, sources: Sequence[Source], options: Options, first: int, digests: Digests | None
+) -> Iterator[RawRange]:
     """Ranges of files that are read one after the other. Damage is reported in the range where it is met."""
     step = options.range_bytes if options.cuts > FIRST_CUTS else MOST_BYTES
     found: list[Piece] = []
@@ -197,22 +232,29 @@ def _group(unit: Unit, sources: Sequence[Source], options: Options, first: int) 
     size = at = new = 0
 
     def ready(last: int) -> RawRange:
+        """What was found so far as a range; nothing here keeps its content meanwhile."""
+        nonlocal found, bad, size, new, at
         read = sources[last].size or 0
-        return RawRange(Key(unit.source, 0, at), last, found, read, new, lost=tuple(bad), pieces=True)
+        raw = RawRange(Key(unit.source, 0, at), last, found, read, new, lost=tuple(bad), pieces=True)
+        found, bad, size, new, at = [], [], 0, 0, at + 1
+        return raw
 
     for i in range(unit.source, unit.last + 1):
-        source, before = sources[i], 0
+        source, before, begin = sources[i], 0, 0
         new += source.size or 0
         try:
             with naming_input(source.path):
-                for payload in _payloads(source, options):
-                    found.append(Piece(i, source.kind, before, payload))
+                for payload in _payloads(i, source, options, digests):
+                    found.append(Piece(i, source.kind, before, payload, begin))
                     size += bytes_of(payload)
                     before += _count(source.kind, payload)
+                    begin += _span(payload, options)
+                    del payload
                     if size >= step:
-                        if at >= first:
-                            yield ready(i)
-                        found, bad, size, new, at = [], [], 0, 0, at + 1
+                        made = ready(i)
+                        if made.key.at >= first:
+                            yield made
+                        del made
         except (OSError, CorpusError) as error:
             if options.on_error == "fail" or not is_damage(error):
                 raise
@@ -221,23 +263,28 @@ def _group(unit: Unit, sources: Sequence[Source], options: Options, first: int) 
         yield ready(unit.last)
 
 
-def _payloads(source: Source, options: Options) -> Iterator[Any]:
+def _payloads(i: int, source: Source, options: Options, digests: Digests | None) -> Iterator[Any]:
     """The content of a small file, or of a file that is one document, in parts of a range."""
     if source.kind in TABLES:
         with source.open() as file:
             content = file.read()
+        digest = None if digests is None else Digest(i, 0, len(content), hashlib.sha256(content).hexdigest())
         if source.kind == "arrow":
             rows = tables.arrow_rows(source, options, 0, content)
         else:
             rows = tables.parquet_rows(source, None, options, 0, content)
         yield from (array for _, array, _ in rows)
+        if digest is not None and digests is not None:
+            digests.append(digest)
         return
     with opened(source) as raw:
-        read = open_unpacked(raw, source.packing, source.path)
+        hashed = Hashed(raw, digests is not None)
+        read = open_unpacked(hashed.file, source.packing, source.path)
         if source.kind == "txt":
             yield everything(read, Limit(source.path, options.max_document_bytes))
         else:
             yield from (block for _, block in _blocks(read, source, options))
+        hashed.add_to(digests, i, 0)
 
 
 @contextmanager
@@ -275,45 +322,40 @@ def _count(kind: str, payload: Any) -> int:
     return 1 if isinstance(payload, bytes) else len(payload)
 
 
-def _one_stream(unit: Unit, source: Source, options: Options) -> Iterator[RawRange]:
+def _span(payload: Any, options: Options) -> int:
+    """Bytes that the content of a range takes in the text of its file."""
+    if isinstance(payload, list):
+        return sum(map(len, payload)) + len(payload) * len((options.separator or "").encode())
+    return len(payload) if isinstance(payload, bytes) else 0
+
+
+def _one_stream(unit: Unit, source: Source, options: Options, digests: Digests | None) -> Iterator[RawRange]:
     """Standard input, or another stream, as one document."""
     with opened(source) as raw:
-        read = raw.read if source.path == STDIN else open_unpacked(raw, source.packing, source.path)
-        tally = _Tally(unit.source, read)
-        text = everything(tally.read, Limit(source.path, options.max_document_bytes))
-    prefix = tally.prefix() if source.path == STDIN else None
-    yield RawRange(Key(unit.source, 0, 0), unit.last, [(unit.source, text)], tally.size, tally.size, prefix)
+        packed = source.packing if source.path != STDIN else ""
+        hashed = Hashed(raw, digests is not None)
+        text = everything(
+            open_unpacked(hashed.file, packed, source.path), Limit(source.path, options.max_document_bytes)
+        )
+        hashed.add_to(digests, unit.source, 0)
+    raw_range = RawRange(Key(unit.source, 0, 0), unit.last, [(unit.source, text)], hashed.size, hashed.size)
+    del text  # the encoder takes it out of the range
+    yield raw_range
 
 
-class _Tally:
-    """Counts and hashes what is read."""
-
-    def __init__(self, source: int, read: Read) -> None:
-        self.source, self.size, self._read, self._digest = source, 0, read, hashlib.sha256()
-
-    def read(self, count: int) -> bytes:
-        """Up to `count` bytes."""
-        piece = self._read(count)
-        self._digest.update(piece)
-        self.size += len(piece)
-        return piece
-
-    def prefix(self) -> list[Any]:
-        """[source, bytes so far, their digest]."""
-        return [self.source, self.size, self._digest.hexdigest()]
-
-
-def _stream(unit: Unit, source: Source, options: Options, first: int) -> Iterator[RawRange]:
+def _stream(unit: Unit, source: Source, options: Options, first: int, digests: Digests | None) -> Iterator[RawRange]:
     """Ranges of inputs that can only be read from the start: compressed files, standard input, texts with
     separators."""
     with opened(source) as raw:
-        read, done = open_unpacked(raw, source.packing, source.path), 0
-        tally = _Tally(unit.source, read) if source.size is None else None  # a stream has no offset
-        if tally is not None:
-            read = tally.read
+        hashed, done, begin = Hashed(raw, digests is not None), 0, 0
+        read = open_unpacked(hashed.file, source.packing, source.path)
         for at, block in _blocks(read, source, options):
-            position = raw.tell() if tally is None else tally.size
+            span = _span(block, options)
             if at >= first:
-                prefix = None if tally is None else tally.prefix()
-                yield RawRange(Key(unit.source, 0, at), unit.last, block, position, position - done, prefix)
-            done = position
+                key = Key(unit.source, 0, at)
+                made = RawRange(key, unit.last, block, hashed.size, hashed.size - done, begin=begin)
+                del block  # as in `_read_unit`
+                yield made
+                del made
+            done, begin = hashed.size, begin + span
+        hashed.add_to(digests, unit.source, 0)

@@ -18,7 +18,7 @@ from jittok.corpus.formats.megatron import ARRAYS_AT, Megatron
 from jittok.corpus.reading.files import Files, Listed, Numbers
 from jittok.corpus.reading.parts import BlocksPart, FilePart, Keeper, Part
 from jittok.corpus.reading.tokens import Tokens
-from jittok.corpus.shards.manifest import Manifest, read_manifest
+from jittok.corpus.shards.manifest import Manifest, label_of, read_manifest
 from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Shard(NamedTuple):
 
     folder: Path
     form: Format
-    number: int
+    label: str
     documents: int
     tokens: int
     files: Mapping[str, Listed]
@@ -44,7 +44,7 @@ class Shard(NamedTuple):
         found = [file for name, file in self.files.items() if name.endswith(ending)]
         if len(found) != 1:
             raise CorpusError(
-                f"{self.folder}, {self.form.name}, shard {self.number}", InWords(f"{len(found)} files {ending}"), "one"
+                f"{self.folder}, {self.form.name}, shard {self.label}", InWords(f"{len(found)} files {ending}"), "one"
             )
         return found[0]
 
@@ -117,7 +117,7 @@ def _shards(manifest: Manifest, folder: Path, form: Format) -> list[Shard]:
             for file in shard["files"]
             if file["name"].startswith(f"{form.name}/")
         }
-        found.append(Shard(folder, form, number, shard["documents"], shard["tokens"], files))
+        found.append(Shard(folder, form, label_of(shard, number), shard["documents"], shard["tokens"], files))
     return found
 
 
@@ -187,5 +187,5 @@ def _fitting(numbers: Numbers) -> Numbers:
 def _blocks(shard: Shard, files: Files) -> list[Part]:
     for file in shard.files.values():
         files.opened(file)
-    blocks = shard.form.blocks(shard.folder, shard.number, shard.documents)
+    blocks = shard.form.blocks(shard.folder, shard.label, shard.documents)
     return [BlocksPart(blocks, Keeper(HELD_BLOCKS), shard.tokens)]

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.corpus.inputs.kinds import PACKINGS, READ_AS
 from jittok.corpus.options import CUTS, FIRST_CUTS, Options
-from jittok.corpus.shards.ledger import LEDGER, RANGE_FIELDS, State
-from jittok.corpus.shards.plan import INPUTS_FROM
-from jittok.corpus.store import disk
-from jittok.corpus.store.disk import file_name, open_regular
+from jittok.corpus.store import Store, disk, open_store
+from jittok.corpus.store.disk import component, file_name
 from jittok.errors import CorpusError, InWords
 from jittok.tokenizer.loading import of_release
 from jittok.vocab.releases import RELEASES
@@ -29,53 +27,28 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 WORK = ".jittok"
 """The folder of an unfinished corpus."""
-VERSION = 2
+VERSION = 3
+WITHOUT_LABELS = 2
+"""The version whose shards are named by their number, and whose inputs all have the digest of their bytes."""
 WITHOUT_DIGEST = 1
 """The version of manifests without a version number."""
 DIGEST = "manifest_sha256"
-LONGEST_LINE = 1 << 26
-"""Bytes that are read of the ledger's first line, which names all inputs."""
+PLAN = "plan.json"
+RANGE_FIELDS = 5
 FIRST_RELEASE = RELEASES[0].name
 """Corpora without a release are older than this field."""
 Manifest = dict[str, Any]
 
 
-def make_manifest(state: State) -> Manifest:
-    """The manifest of a completed run. It does not depend on when or how often the run was resumed."""
-    plan = state.plan
-    inputs = []
-    for i, row in enumerate(plan["inputs"]):
-        size, digest = state.inputs[i]
-        inputs.append(
-            {"path": row["path"], "bytes": size, "sha256": digest, "kind": row["kind"], "packing": row["packing"]}
-        )
-        if i in state.lost_inputs:
-            inputs[-1]["lost"] = [{"lines_before": line, "found": found} for line, found in state.lost_inputs[i]]
-    shards = []
-    for fact, numbers in zip(state.shards, state.shard_ranges, strict=True):
-        files = [{key: file[key] for key in ("name", "bytes", "sha256")} for file in fact["files"]]
-        rows = [numbers[i : i + RANGE_FIELDS].tolist() for i in range(0, len(numbers), RANGE_FIELDS)]
-        shards.append({"documents": fact["documents"], "tokens": fact["tokens"], "files": files, "ranges": rows})
-    return {
-        "manifest": VERSION,
-        "jittok": plan["jittok"],
-        "vocab": plan["vocab"],
-        "options": plan["options"],
-        "writers": plan["writers"],
-        **{key: plan[key] for key in ("rules", INPUTS_FROM) if key in plan},
-        "documents": state.documents,
-        "tokens": state.tokens,
-        "text_bytes": state.text_bytes,
-        "blank_lines": state.blank,
-        "bad_documents": state.bad,
-        "inputs": inputs,
-        "shards": shards,
-    }
+def manifest_text(manifest: Manifest) -> bytes:
+    """The content of its file, with its digest: a line for each input, shard, file and range, so that people and `diff`
+    can read it."""
+    return _text({**manifest, DIGEST: _digest(manifest)})
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write it with one line for each input, shard, file and range, so that people and `diff` can read it."""
-    disk.write_new(folder / MANIFEST, _text({**manifest, DIGEST: _digest(manifest)}))
+    """Write it into a local folder."""
+    disk.write_new(folder / MANIFEST, manifest_text(manifest))
 
 
 def _text(manifest: Manifest) -> bytes:
@@ -98,35 +71,39 @@ def _lines(value: Any, depth: int = 0) -> str:
     return json.dumps(value)
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a finished directory, unchanged since it was written.
+def read_manifest(place: str | os.PathLike[str] | Store) -> Manifest:
+    """The manifest of a finished corpus in a folder, a bucket or a store, unchanged since it was written.
 
     Raises CorpusError if there is none, or if it is of a later version or was changed.
     """
-    path = folder / MANIFEST
+    store = store_of(place)
+    where = store.where(MANIFEST)
     try:
-        if path.exists() and not path.is_file():
-            raise CorpusError(str(path), InWords("something other than a file"), "the manifest of a finished corpus")
-        content = path.read_bytes()
+        content = store.read(MANIFEST)
     except FileNotFoundError:
-        if (folder / WORK).is_dir():
+        if next(iter(store.objects(WORK)), None) is not None or (store.local and (store.local / WORK).is_dir()):
             expected = "a finished one: run the same jittok corpus command again to resume it"
-            raise CorpusError(str(folder), InWords("an unfinished corpus"), expected) from None
-        raise CorpusError(str(path), InWords("no such file"), "the manifest of a finished corpus") from None
-    return parsed(content, path)
+            raise CorpusError(store.place, InWords("an unfinished corpus"), expected) from None
+        raise CorpusError(where, InWords("no such file"), "the manifest of a finished corpus") from None
+    return parsed(content, where)
 
 
-def parsed(content: bytes, path: Path) -> Manifest:
+def store_of(place: str | os.PathLike[str] | Store) -> Store:
+    """The store of a folder or URL; a store is returned as it is."""
+    return place if isinstance(place, Store) else open_store(place)
+
+
+def parsed(content: bytes, path: str | Path) -> Manifest:
     """Parse a manifest; `path` is for errors. CorpusError unless all of it is as it was written."""
     try:
         manifest: Manifest = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise CorpusError(str(path), str(error), "JSON, as it was written") from None
     version = manifest.get("manifest") if isinstance(manifest, dict) else None
-    if type(version) is not int or version not in (WITHOUT_DIGEST, VERSION):
+    if type(version) is not int or version not in (WITHOUT_DIGEST, WITHOUT_LABELS, VERSION):
         raise CorpusError(str(path), InWords("another kind of file"), f"a manifest of version {VERSION}")
     digest = manifest.pop(DIGEST, None)
-    right = {**manifest, DIGEST: _digest(manifest)} if version == VERSION else manifest
+    right = {**manifest, DIGEST: _digest(manifest)} if version != WITHOUT_DIGEST else manifest
     if _text(right) != content or (digest is None) != (version == WITHOUT_DIGEST):
         raise CorpusError(
             str(path), InWords("other bytes"), "the manifest as it was written: it has been changed since"
@@ -135,7 +112,7 @@ def parsed(content: bytes, path: Path) -> Manifest:
     return manifest
 
 
-def _check_shape(manifest: Manifest, path: Path) -> None:
+def _check_shape(manifest: Manifest, path: str | Path) -> None:
     """CorpusError unless names are valid and numbers are consistent, as other programs may have written them."""
     try:
         numbers = [manifest[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")]
@@ -143,6 +120,7 @@ def _check_shape(manifest: Manifest, path: Path) -> None:
             numbers += [shard["documents"], shard["tokens"], *(n for row in shard["ranges"] for n in row)]
             if any(len(row) != RANGE_FIELDS for row in shard["ranges"]):
                 raise TypeError("a range of another length")
+            str.encode(label_of(shard, 0))
             for file in shard["files"]:
                 file_name(file["name"], path)
                 numbers.append(file["bytes"])
@@ -160,6 +138,12 @@ def _check_shape(manifest: Manifest, path: Path) -> None:
         ) from None
     if not right:
         raise CorpusError(str(path), InWords("inconsistent numbers"), "a manifest that jittok wrote")
+
+
+def label_of(shard: dict[str, Any], number: int) -> str:
+    """What the names of a shard's files have. CorpusError for what is no part of a name; `number`: of the shard, which
+    was its label before version 3."""
+    return component(shard.get("shard", f"{number:05d}"), "manifest")
 
 
 def _is_input(row: dict[str, Any]) -> bool:
@@ -187,13 +171,13 @@ def files_of(manifest: Manifest) -> Sequence[dict[str, Any]]:
     return [file for shard in manifest["shards"] for file in shard["files"]]
 
 
-def with_recorded_release(tok: Tokenizer, folder: Path) -> Tokenizer:
-    """The tokenizer, or the one of the release that the corpus in `folder` was begun with.
+def with_recorded_release(tok: Tokenizer, place: str | os.PathLike[str] | Store) -> Tokenizer:
+    """The tokenizer, or the one of the release that the corpus in `place` was begun with.
 
     The same if there is no corpus, if a release was requested, or if nothing differs. CorpusError where the vocabulary
     cannot be read again.
     """
-    begun = _begun(folder).get("vocab")
+    begun = _begun(place).get("vocab")
     if not isinstance(begun, dict) or tok.asked_llama_cpp is not None or begun.get("fingerprint") == tok.fingerprint:
         return tok
     release = begun.get("llama_cpp", FIRST_RELEASE)
@@ -203,29 +187,26 @@ def with_recorded_release(tok: Tokenizer, folder: Path) -> Tokenizer:
         return of_release(tok, release)
     except ValueError as error:
         raise CorpusError(
-            str(folder), InWords(f"a corpus begun with llama.cpp {release} ({error})"),
+            store_of(place).place, InWords(f"a corpus begun with llama.cpp {release} ({error})"),
             f"a vocabulary loaded for that release: --llama-cpp {release}",
         ) from None  # fmt: skip
 
 
-def cuts_of(folder: Path) -> int:
-    """The rule that cuts the inputs of the corpus in `folder`; today's where there is none."""
-    options = _begun(folder).get("options")
+def cuts_of(place: str | os.PathLike[str] | Store) -> int:
+    """The rule that cuts the inputs of the corpus in `place`; today's where there is none."""
+    options = _begun(place).get("options")
     cuts = options.get("cuts", FIRST_CUTS) if isinstance(options, dict) else CUTS
     return cuts if type(cuts) is int else CUTS
 
 
-def _begun(folder: Path) -> dict[str, Any]:
-    """The plan in the manifest or the ledger of a corpus; empty if neither can be read."""
+def _begun(place: str | os.PathLike[str] | Store) -> dict[str, Any]:
+    """The facts in the manifest or the plan of a corpus; empty if neither can be read."""
+    store = store_of(place)
     try:
-        manifest = folder / MANIFEST
-        if manifest.is_file():
-            found = json.loads(manifest.read_bytes())
-        else:
-            descriptor = open_regular(folder / WORK / LEDGER, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            with open(descriptor, "rb") as ledger:  # noqa: PTH123  a descriptor
-                first = ledger.readline(LONGEST_LINE)
-            found = json.loads(first.partition(b" ")[2])["plan"]  # after its checksum
+        try:
+            found = json.loads(store.read(MANIFEST))
+        except FileNotFoundError:
+            found = json.loads(store.read(f"{WORK}/{PLAN}"))["plan"]
     except (CorpusError, OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}  # opening the corpus raises the error
     return found if isinstance(found, dict) else {}

@@ -16,6 +16,7 @@ from jittok.corpus.formats import format_class
 from jittok.corpus.inputs.remote import is_url
 from jittok.corpus.inputs.sources import STDIN, Source
 from jittok.corpus.options import FIRST_CUTS, Options
+from jittok.corpus.store import Store
 from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
@@ -30,18 +31,21 @@ VOCAB_FILE = "file"
 """Key of its vocabulary: the file, relative to the corpus; absent for a bundled one."""
 
 
-def _relative(path: str, out: Path) -> str:
+def _relative(path: str, out: Path | None) -> str:
+    if out is None:
+        return Path(os.path.realpath(path)).as_posix()
     try:
         return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(out))).as_posix()
     except ValueError:  # another drive
         return Path(os.path.realpath(path)).as_posix()
 
 
-def _paths(tok: Tokenizer, sources: Sequence[Source], out: Path | None) -> tuple[dict[str, str], dict[str, str]]:
+def _paths(tok: Tokenizer, sources: Sequence[Source], store: Store | None) -> tuple[dict[str, str], dict[str, str]]:
     """The directory that relative input names start from, if there are any, and the file of the vocabulary, if it was
-    loaded from one: relative to a directory that is to be written; empty without one."""
-    if out is None:
+    loaded from one: relative to a local directory that is to be written, else absolute; empty without an output."""
+    if store is None:
         return {}, {}
+    out = store.local
     relative = (s.path != STDIN and not is_url(s.path) and not os.path.isabs(s.path) for s in sources)  # noqa: PTH117
     source = tok.vocab.source
     return (
@@ -50,25 +54,25 @@ def _paths(tok: Tokenizer, sources: Sequence[Source], out: Path | None) -> tuple
     )
 
 
-def input_path(path: str, manifest: Mapping[str, Any], folder: Path) -> str:
+def input_path(path: str, manifest: Mapping[str, Any], folder: Path | None) -> str:
     """The path of an input: relative to where the corpus was made if it exists there, else unchanged."""
     base = manifest.get(INPUTS_FROM)
     if isinstance(base, str) and not is_url(path):
-        seen = os.path.normpath(os.path.join(os.path.realpath(folder), base, path))  # noqa: PTH118
+        seen = os.path.normpath(os.path.join(os.path.realpath(folder or ""), base, path))  # noqa: PTH118
         if os.path.exists(seen):  # noqa: PTH110
             return seen
     return path
 
 
-def tokenizer_of(vocab: Mapping[str, Any], folder: Path) -> Tokenizer:
-    """The tokenizer that a manifest names. CorpusError if its file is missing or has changed."""
+def tokenizer_of(vocab: Mapping[str, Any], store: Store) -> Tokenizer:
+    """The tokenizer that a plan or manifest names. CorpusError if its file is missing or has changed."""
     from jittok.tokenizer.loading import bundled, load
     from jittok.vocab.bundled import bundled_names
 
     name, file, pre = vocab.get("name"), vocab.get(VOCAB_FILE), vocab.get("asked_pre")
     tok = None
     if isinstance(file, str):
-        path = os.path.normpath(os.path.join(os.path.realpath(folder), file))  # noqa: PTH118
+        path = os.path.normpath(os.path.join(os.path.realpath(store.local or ""), file))  # noqa: PTH118
         tok = load(path, pre=pre) if os.path.exists(path) else None  # noqa: PTH110
     elif name in bundled_names():
         tok = bundled(str(name), pre=pre)
@@ -84,11 +88,16 @@ ANSWERS = 1
 """Incremented with each change to the ids of any text that the fingerprint of a vocabulary does not reflect."""
 
 
-def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, out: Path | None = None) -> Fact:
-    """All that decides the bytes of the directory, as plain data."""
+def writers_of(options: Options) -> dict[str, str]:
+    """The packages whose version decides the bytes of a format, and these versions."""
     packages = {format_class(name).writer for name in options.formats} - {""}
-    writers = {name: importlib.import_module(name).__version__ for name in sorted(packages)}
-    inputs_from, vocab_file = _paths(tok, sources, out)
+    return {name: importlib.import_module(name).__version__ for name in sorted(packages)}
+
+
+def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, store: Store | None = None) -> Fact:
+    """All that decides the bytes of a corpus, as plain data."""
+    writers = writers_of(options)
+    inputs_from, vocab_file = _paths(tok, sources, store)
     names = ("fingerprint", "llama_cpp", "name", "type", "pre", "asked_pre", "bos_id", "eos_id")
     facts = {name: getattr(tok, name) for name in names}
     return {
@@ -156,10 +165,10 @@ def _first_of(what: str, paths: Sequence[str]) -> str:
     return "" if not paths else f"{what} {paths[0]}" + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")
 
 
-def different(folder: Path, said: Sequence[str]) -> CorpusError:
+def different(folder: str, said: Sequence[str]) -> CorpusError:
     """A directory that was begun with something else."""
     expected = "the same vocabulary, options and inputs, or another --out"
-    return CorpusError(str(folder), InWords("another corpus"), f"{expected}; now {'; '.join(said)}")
+    return CorpusError(folder, InWords("another corpus"), f"{expected}; now {'; '.join(said)}")
 
 
 def named(vocab: Fact) -> str:

@@ -17,7 +17,7 @@ from jittok.common.rows.checks import proven
 from jittok.common.rows.ids import Ids
 from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
-from jittok.corpus.shards.manifest import Manifest, read_manifest, with_recorded_release
+from jittok.corpus.shards.manifest import Manifest, label_of, read_manifest, with_recorded_release
 from jittok.corpus.shards.plan import named
 from jittok.errors import CorpusError, InWords
 
@@ -62,7 +62,7 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     (form,) = make_formats([format], facts)
     blocks: list[Lazy] = []
     for number, shard in enumerate(manifest["shards"]):
-        found = form.blocks(folder, number, shard["documents"])
+        found = form.blocks(folder, label_of(shard, number), shard["documents"])
         count = sum(block.documents for block in found)
         if count != shard["documents"]:
             raise CorpusError(

@@ -25,12 +25,12 @@ from jittok.corpus.options import Options as Reading
 from jittok.corpus.ranges.cutting import LINE_END_BYTES, Limit
 from jittok.corpus.ranges.documents import Bad, read_texts
 from jittok.corpus.ranges.units import GROUP, Key, RawRange, Unit, read_unit, units
-from jittok.corpus.shards.ledger import LEDGER, Ledger
 from jittok.corpus.store.disk import check_own, component, open_regular
 from jittok.errors import CorpusError, InWords
 from jittok.train.counting.count import CountRun, How, in_turn, scaled
 from jittok.train.counting.counter import Counter
 from jittok.train.counting.counts import UNIT, Counts
+from jittok.train.counting.ledger import LEDGER, Ledger
 from jittok.train.counting.lines import Lines
 from jittok.train.counting.runs import check_run, write_run
 from jittok.train.counting.splitters import DocumentChunks

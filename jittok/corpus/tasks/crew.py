@@ -1,0 +1,166 @@
+"""The threads of one process: each does a task of its own, and helps with those of others when none are left.
+
+The calling thread waits where Ctrl-C reaches it, and calls `report`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from queue import SimpleQueue
+from typing import Any
+
+from jittok.corpus.progress import Counts
+from jittok.corpus.tasks.records import Done, write_failed
+from jittok.corpus.tasks.run import PATIENCE, Gate, Report, TaskRun, Work
+from jittok.errors import JittokError
+from jittok.kernels.jit.pool import Cancellation, stoppable_pool
+
+OF_A_TASK = (JittokError, OSError, ImportError, ValueError, MemoryError)
+"""Errors of a task that may be those of its inputs, so that other tasks go on."""
+
+
+class Stopped(Exception):
+    """A run was asked to stop by a signal. What is done stays done."""
+
+
+class Crew:
+    """Threads that take the tasks of an iterator, in its order.
+
+    When a task fails, those before it are still finished and those after it are not begun, so the error is that of the
+    first task that fails, for any number of threads; with `keep_going` all others are done and the failure is kept as
+    a record.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        tasks: Iterator[int],
+        threads: int,
+        *,
+        keep_going: bool = False,
+        report: Report | None = None,
+        finished: Callable[[Done], None] | None = None,
+        gently: Cancellation | None = None,
+    ) -> None:
+        self.context, self.tasks, self.threads, self.keep_going = work, tasks, threads, keep_going
+        self.report, self.finished = report, finished
+        self.gently = gently or Cancellation()
+        self.errors: dict[int, BaseException] = {}
+        self._stop, self._gate = _Both(self.gently), Gate()
+        self._running: list[TaskRun] = []
+        self._lock = threading.Lock()
+        self._events: SimpleQueue[Any] = SimpleQueue()
+
+    def run(self) -> None:
+        """Do all tasks. Raises the error of the first that failed, unless it keeps going; Stopped after a signal."""
+        try:
+            with stoppable_pool(self.threads, self._stop.hard) as pool:
+                for _ in range(self.threads):
+                    pool.submit(self._thread)
+                self._listen()
+        except BaseException:
+            self._gate.close()  # a thread may be in a kernel, which no one waits for; none writes any more
+            raise
+        if self.errors and not self.keep_going:
+            raise self.errors[min(self.errors)]
+        if self.gently.is_set():
+            raise Stopped
+
+    def _listen(self) -> None:
+        """Call what threads want to have called, until all have ended."""
+        left = self.threads
+        while left:
+            event = self._events.get()
+            if event is None:
+                left -= 1
+                continue
+            call, answered = event
+            try:
+                call()
+            finally:
+                answered.set()
+
+    def _thread(self) -> None:
+        try:
+            while (run := self._next()) is not None:
+                self._help(run)
+        finally:
+            self._events.put(None)
+
+    def _next(self) -> TaskRun | None:
+        """A task of one's own, or one that others are at; None when there is nothing left to do."""
+        with self._lock:
+            if self._stop.is_set() or (self.errors and not self.keep_going and not self._of_use()):
+                return None
+            if not self.errors or self.keep_going:
+                try:
+                    number = next(self.tasks, None)
+                    if number is not None:
+                        run = TaskRun(self.context, number, self._stop, self._gate, self._tell if self.report else None)
+                        self._running.append(run)
+                        return run
+                except OF_A_TASK as error:
+                    self.errors[-1] = error
+                    return None
+            others = self._of_use()
+            return min(others, key=lambda run: run._threads) if others else None
+
+    def _of_use(self) -> list[TaskRun]:
+        """The tasks that another thread could help with, and whose end is of use."""
+        first = min(self.errors) if self.errors and not self.keep_going else None
+        return [run for run in self._running if run.has_more and (first is None or run.number < first)]
+
+    def _help(self, run: TaskRun) -> None:
+        try:
+            run.work()
+        except CancelledError:
+            pass
+        except BaseException as error:  # noqa: BLE001  raised by `run`
+            self._failed(run, error)
+        with self._lock:
+            if run.done is None or run not in self._running:
+                return
+            self._running.remove(run)
+        if self.finished is not None:
+            self._call(lambda done=run.done: self.finished(done))  # type: ignore[misc]
+
+    def _failed(self, run: TaskRun, error: BaseException) -> None:
+        with self._lock:
+            self.errors.setdefault(run.number, error)
+            if run in self._running:
+                self._running.remove(run)
+            if not self.keep_going:
+                for other in self._running:
+                    if other.number > run.number:
+                        other.abandon()
+        if not isinstance(error, OF_A_TASK):
+            self._stop.hard.set()
+        elif self.keep_going:
+            write_failed(self.context.store, run.number, error)
+
+    def _tell(self, written: Counts) -> None:
+        report = self.report
+        if report is not None:
+            self._call(lambda: report(written))
+
+    def _call(self, call: Callable[[], None]) -> None:
+        """Have the calling thread call something, and wait for it."""
+        answered = threading.Event()
+        self._events.put((call, answered))
+        while not self._stop.hard.is_set():
+            if answered.wait(PATIENCE):
+                return
+
+
+class _Both(Cancellation):
+    """Stops at once, or between two ranges after a signal."""
+
+    def __init__(self, gently: Cancellation) -> None:
+        super().__init__()
+        self.gently, self.hard = gently, Cancellation()
+
+    def is_set(self) -> bool:
+        """Whether either is set."""
+        return self.hard.is_set() or self.gently.is_set()

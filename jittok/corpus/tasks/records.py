@@ -1,0 +1,178 @@
+"""Records of tasks, one object each below `.jittok/t`: done, failed, bad documents. Whole or not at all.
+
+A record is believed only where all of it could have been written by the task, for this plan; else the task is done
+again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jittok.corpus.ranges.digests import BYTES, TEXTS, Digest
+from jittok.corpus.store import Store
+from jittok.corpus.store.disk import file_name
+from jittok.corpus.tasks.plan import WORK, Plan, _count
+from jittok.errors import CorpusError, InWords
+
+RECORDS = f"{WORK}/t"
+COUNTS = ("documents", "tokens", "text_bytes", "blank", "bad", "lost", "read")
+RANGE_FIELDS = 5
+SHA256 = re.compile("[0-9a-f]{64}")
+DIGITS = 5
+
+
+class BadRow(NamedTuple):
+    """A bad document, or an input whose rest cannot be read, in the record of a task."""
+
+    shard: int  # of the task
+    source: int
+    line: int
+    absolute: bool  # else lines are counted from where the task begins in this input
+    input: bool
+    found: str
+    expected: str
+
+
+class Done(NamedTuple):
+    """The record of a task that is done."""
+
+    plan: str
+    task: int
+    documents: int
+    tokens: int
+    text_bytes: int
+    blank: int
+    bad: int
+    lost: int  # of the bad, those without any text
+    read: int  # bytes of input, for progress
+    last: tuple[int, int]  # the last input, and its lines in this task
+    shards: list[dict[str, Any]]  # documents, tokens, files (name, bytes, sha256), ranges
+    digests: list[Digest]
+
+
+def name_of(number: int, kind: str) -> str:
+    """The name of a record; `kind`: "done", "failed", "bad" or "lease"."""
+    return f"{RECORDS}/{number:0{DIGITS}d}.{kind}"
+
+
+def label_of(number: int, part: int | None = None) -> str:
+    """What the names of a shard's files have: NNNNN, or NNNNN-SSS where a task has several shards."""
+    return f"{number:0{DIGITS}d}" if part is None else f"{number:0{DIGITS}d}-{part:03d}"
+
+
+def write_done(store: Store, done: Done, bad: Sequence[BadRow]) -> None:
+    """Keep the record of a task, the list of its bad documents first."""
+    if bad:
+        store.put(name_of(done.task, "bad"), "".join(json.dumps(row) + "\n" for row in bad).encode())
+    store.put(name_of(done.task, "done"), json.dumps(done._asdict(), separators=(",", ":")).encode() + b"\n")
+    store.delete(name_of(done.task, "failed"))
+
+
+def write_failed(store: Store, number: int, error: BaseException) -> None:
+    """Keep why a task could not be done; the next try removes it."""
+    fact = {"error": type(error).__name__, "what": " ".join(str(error).split())}
+    store.put(name_of(number, "failed"), json.dumps(fact).encode() + b"\n")
+
+
+def read_failed(store: Store, number: int) -> str:
+    """Why a task could not be done."""
+    try:
+        return str(json.loads(store.read(name_of(number, "failed")))["what"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return "no reason that can be read"
+
+
+def read_done(store: Store, plan: Plan, number: int) -> Done | None:
+    """The record of a task; None if there is none, or none that this plan's task could have written."""
+    try:
+        fact = json.loads(store.read(name_of(number, "done")))
+        done = Done(**fact)
+        found = done._replace(digests=[Digest(*row) for row in done.digests], last=(done.last[0], done.last[1]))
+        _check(found, plan, number)
+    except FileNotFoundError:
+        return None
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, CorpusError):
+        return None
+    return found
+
+
+def _check(done: Done, plan: Plan, number: int) -> None:
+    """ValueError, TypeError, LookupError or CorpusError unless the task of this plan could have written it."""
+    if done.plan != plan.id or done.task != number:
+        raise ValueError("a record of another plan or task")
+    for name in COUNTS:
+        _count(getattr(done, name))
+    last, seen = done.last
+    inputs = len(plan.facts["inputs"])
+    _count(seen)
+    if not 0 <= _count(last) < max(inputs, 1):
+        raise ValueError(f"input {last}")
+    labels = [label_of(number)] if len(done.shards) == 1 else [label_of(number, k) for k in range(len(done.shards))]
+    for shard, label in zip(done.shards, labels, strict=True):
+        _check_shard(shard, label, inputs)
+    for name in ("documents", "tokens"):
+        if sum(shard[name] for shard in done.shards) != getattr(done, name):
+            raise ValueError(f"{name} that are not the sum of its shards")
+    for digest in done.digests:
+        if not 0 <= _count(digest.source) < inputs or not SHA256.fullmatch(digest.sha256):
+            raise ValueError("a digest of no input")
+        _count(digest.part)
+        _count(digest.size)
+        if digest.of not in (BYTES, TEXTS):
+            raise ValueError(f"a digest of {digest.of}")
+
+
+def _check_shard(shard: dict[str, Any], label: str, inputs: int) -> None:
+    if shard["shard"] != label:
+        raise ValueError(f"shard {shard['shard']!r} in place of {label}")
+    for file in shard["files"]:
+        _, name = file_name(file["name"], label)
+        if label not in name or not SHA256.fullmatch(file["sha256"]):
+            raise ValueError(f"the file {name!r} of shard {label}")
+        _count(file["bytes"])
+    before = (-1, -1, -1)
+    for row in shard["ranges"]:
+        if len(row) != RANGE_FIELDS or any(_count(field) < 0 for field in row) or row[0] >= inputs:
+            raise ValueError("a range of another form")
+        if tuple(row[:3]) <= before:
+            raise ValueError("ranges in another order")
+        before = tuple(row[:3])
+    for name, column in (("documents", 3), ("tokens", 4)):
+        if _count(shard[name]) != sum(row[column] for row in shard["ranges"]):
+            raise ValueError(f"{name} that are not the sum of its ranges")
+
+
+def read_bad(store: Store, number: int) -> Iterator[BadRow]:
+    """The bad documents of a task that is done. CorpusError for lines that no task wrote."""
+    name = name_of(number, "bad")
+    try:
+        for line in store.read(name).splitlines():
+            row = BadRow(*json.loads(line))
+            _count(row.shard)
+            _count(row.source)
+            _count(row.line)
+            yield row
+    except (ValueError, TypeError, RecursionError) as error:
+        found = InWords(f"{type(error).__name__}: {error}")
+        raise CorpusError(store.where(name), found, f"lines that jittok wrote: remove {WORK} to start again") from error
+
+
+class Listed(NamedTuple):
+    """The numbers of tasks by the records that there are."""
+
+    done: set[int]
+    failed: set[int]
+    leased: set[int]
+
+
+def listed(store: Store) -> Listed:
+    """Which tasks have records of which kind, by one listing."""
+    found: dict[str, set[int]] = {"done": set(), "failed": set(), "lease": set()}
+    for entry in store.objects(RECORDS):
+        number, _, kind = entry.name.rpartition("/")[2].partition(".")
+        if kind in found and number.isdecimal():
+            found[kind].add(int(number))
+    return Listed(found["done"], found["failed"], found["lease"])
