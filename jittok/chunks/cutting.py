@@ -133,10 +133,11 @@ def _check_overlap(overlap: int, length: int, around_one: int, add_special: bool
     """ValueError where windows would not move on; and, as in tokenizers, where they would not with special tokens."""
     most = length - around_one
     left = f", {length} without the special tokens around a text" if around_one else ""
-    if overlap and add_special and overlap >= most:
-        raise ValueError(f"overlap: found {overlap}, expected less than {most}{left}: a window would not move on")
-    if overlap >= length > 0 or 0 <= most < overlap:
-        raise ValueError(f"overlap: found {overlap}, expected at most {min(most, length - 1)}{left}")
+    if overlap and (overlap >= length or (add_special and overlap >= most)):
+        least = f"{most}{left}" if add_special else str(length)
+        raise ValueError(f"overlap: found {overlap}, expected less than {least}: a window would not move on")
+    if 0 <= most < overlap:
+        raise ValueError(f"overlap: found {overlap}, expected at most {most}{left}, as in tokenizers")
 
 
 def _strategy(truncation: bool | str | None) -> int:

@@ -64,7 +64,7 @@ def pad_rows(
     pool = BufferPool(_kept)
     ids, words = _array(pool, size), _array(pool, -(-size // 4))
     mask = words.view(np.uint8)[:size]
-    types = np.empty(size, np.int32) if padding.typed else np.zeros(size, np.int32)
+    types = _array(pool, size) if padding.typed else np.zeros(size, np.int32)  # zeros that no one has touched
     flat = frozen(table.reshape(-1), np.int64)
 
     def write(begin: int, end: int) -> None:

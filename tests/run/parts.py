@@ -41,7 +41,13 @@ PLAIN = [
         f"tests/kernels/{name}"
         for name in ("memory", "merging", "models", "normalize", "pretoken_cache", "pretokenize")
     ),
-    *("tests/kernels/special", "tests/kernels/structures", "tests/align", "tests/decode"),
+    *(
+        "tests/kernels/special",
+        "tests/kernels/structures",
+        "tests/align",
+        "tests/decode",
+        "tests/chunks/test_cutting.py",
+    ),
 ]
 """Tests of kernels that also run without the compiler."""
 KERNELS = [
