@@ -37,6 +37,8 @@ jittok corpus data/ --vocab model.gguf --out shards --dry-run
 jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --append-eos
 # several output formats at once
 jittok corpus data/ --vocab gpt-2 --out shards --format megatron,parquet
+# beside the ids of each document, where it is from
+jittok corpus data/*.jsonl --vocab gpt-2 --out shards --keep id,meta.url
 # standard input, one document per line
 zcat dump.gz | jittok corpus - --lines --vocab gpt-2 --out shards
 # check the files, and re-tokenize a sample
@@ -61,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help=f"output formats, one or more of {', '.join(FORMATS)} (default: arrow)",
     )
+    output.add_argument(
+        "--keep", metavar="FIELD,...", type=_names, default=(),
+        help="fields of JSON Lines, columns of tables to keep beside the ids: columns of arrow and parquet, a table in "
+        "kept/ for other formats",
+    )  # fmt: skip
     add_reading(parser, separator=True)
     add_on_error(parser)
     add_special(parser)
@@ -127,6 +134,11 @@ def _cache_bytes(given: argparse.Namespace) -> int | None:
     return size
 
 
+def _names(said: str) -> tuple[str, ...]:
+    """The value of --keep."""
+    return tuple(name.strip() for name in said.split(","))
+
+
 def _token(said: str | None) -> int | str | None:
     """The value of --eos: digits are an id, anything else is a text."""
     return int(said) if said is not None and said.isascii() and said.isdigit() and len(said) < 10 else said
@@ -138,9 +150,9 @@ def _options(given: argparse.Namespace) -> Options:
     separator = None if given.separator is None else unescaped(given.separator)
     return Options(
         formats=tuple(name.strip() for name in given.format.split(",")), kind=kind_of(given), field=given.field,
-        column=given.column, join=given.join, lines=given.lines, separator=separator, add_special=given.add_special,
-        parse_special=given.parse_special, append_eos=given.append_eos, eos=_token(given.eos),
-        on_error=given.on_error, dtype=given.dtype,
+        column=given.column, join=given.join, keep=given.keep, lines=given.lines, separator=separator,
+        add_special=given.add_special, parse_special=given.parse_special, append_eos=given.append_eos,
+        eos=_token(given.eos), on_error=given.on_error, dtype=given.dtype,
         range_bytes=parse_bytes(given.range_bytes, "--range-bytes"),
         shard_bytes=parse_bytes(given.shard_bytes, "--shard-bytes"),
         max_document_bytes=parse_bytes(given.max_document_bytes, "--max-document-bytes"),

@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from jittok.corpus.reading.batches import batches
     from jittok.corpus.reading.loader import Loader
     from jittok.corpus.reading.sequences import Packed, Sequences, WithTargets, sequences
+    from jittok.corpus.shards.fields import fields
     from jittok.corpus.shards.readback import Corpus, open  # noqa: A004  jittok.corpus.open is what one looks for
     from jittok.corpus.verifier import verify
 
 __all__ = [
-    "Corpus", "Loader", "Options", "Packed", "Sequences", "Summary", "WithTargets", "batches", "compile_corpus", "open",
-    "sequences", "verify",
+    "Corpus", "Loader", "Options", "Packed", "Sequences", "Summary", "WithTargets", "batches", "compile_corpus",
+    "fields", "open", "sequences", "verify",
 ]  # fmt: skip
 _HOME = {
     "reading.batches": ("batches",),
+    "shards.fields": ("fields",),
     "reading.loader": ("Loader",),
     "reading.sequences": ("Packed", "Sequences", "WithTargets", "sequences"),
     "compiler": ("Summary", "compile_corpus"),

@@ -162,7 +162,14 @@ def inputs_of(inputs: Sequence[Place], options: Options, store: Store) -> tuple[
 
 def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> list[Format]:
     """The formats of a run. CorpusError for a format that cannot hold the ids."""
-    facts = Facts(tok.vocab_size, tok.name or "", tok.fingerprint, options.dtype, [source.path for source in sources])
+    facts = Facts(
+        tok.vocab_size,
+        tok.name or "",
+        tok.fingerprint,
+        options.dtype,
+        [source.path for source in sources],
+        options.keep,
+    )
     return make_formats(options.formats, facts)
 
 

@@ -21,6 +21,9 @@ KINDS = ("txt", "jsonl", "parquet", "arrow")
 CUTS, FIRST_CUTS = 2, 1
 """Versions of the rule that cuts inputs into ranges (see `ranges`): the current one, and that of corpora that do not
 record it."""
+KEPT_IDS = "input_ids"
+"""The column of ids in a table, which no kept field may be named after."""
+MOST_KEPT = 50
 DTYPES = ("auto", "uint16", "int32", "uint32")
 
 
@@ -33,6 +36,7 @@ class Options:
     field: str = "text"
     column: str = "text"
     join: str | None = None  # between the texts of a list; None: a list is no text
+    keep: tuple[str, ...] = ()  # fields of rows that stand beside the ids
     lines: bool = False
     separator: str | None = None
     add_special: bool = False
@@ -51,6 +55,12 @@ class Options:
     def __post_init__(self) -> None:
         if isinstance(self.formats, str):
             raise TypeError(f"formats: found a text, expected a tuple: ({self.formats!r},)")
+        if isinstance(self.keep, str):
+            raise TypeError(f"keep: found a text, expected a tuple: ({self.keep!r},)")
+        if len(set(self.keep)) != len(self.keep) or KEPT_IDS in self.keep or len(self.keep) > MOST_KEPT:
+            raise CorpusError(
+                "--keep", ",".join(self.keep), f"up to {MOST_KEPT} fields, each once, and none named {KEPT_IDS}"
+            )
         _one_of("--on-error", self.on_error, ON_ERROR)
         _one_of("--dtype", self.dtype, DTYPES)
         if self.kind is not None:
@@ -77,13 +87,16 @@ class Options:
 
     def identity(self) -> dict[str, Any]:
         """The options as plain data, for the ledger and the manifest."""
-        return {**asdict(self), "formats": list(self.formats)}
+        found = {**asdict(self), "formats": list(self.formats), "keep": list(self.keep)}
+        return {name: value for name, value in found.items() if value or name != "keep"}
 
 
 def from_identity(data: Mapping[str, Any]) -> Options:
     """The Options that `identity` wrote."""
     known = {key: data[key] for key in {field.name for field in fields(Options)} & data.keys()}
-    return Options(**{"cuts": FIRST_CUTS, **known, "formats": tuple(data["formats"])})
+    return Options(
+        **{"cuts": FIRST_CUTS, **known, "formats": tuple(data["formats"]), "keep": tuple(data.get("keep", ()))}
+    )
 
 
 def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:

@@ -25,6 +25,7 @@ from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.engines import encode_on_threads
 from jittok.corpus.ranges.units import Key, RawRange, read_unit, units
 from jittok.corpus.shards import readback
+from jittok.corpus.shards.fields import fields_of
 from jittok.corpus.shards.manifest import Manifest, read_manifest, store_of, with_recorded_release
 from jittok.corpus.shards.plan import input_path
 from jittok.corpus.shards.writer import fault_of
@@ -132,7 +133,7 @@ def verify(
     keys = {position.key for position in one_a_shard.values()} if tok.runs == KERNELS else set()
     encoder = ReferenceRangeEncoder(tok, sources, from_identity(manifest["options"]), keys)
     found.of_shards = len(numbers) if keys else 0
-    again = _encode_again(encoder, chosen, threads)
+    again, fields = _encode_again(encoder, chosen, threads), _Fields(store, manifest)
     for position in chosen:
         encoded = next(again, None)
         if encoded is None or encoded.key != position.key:
@@ -141,6 +142,7 @@ def verify(
         found.ranges += 1
         found.documents += encoded.lengths.size
         _compare(encoded, position, corpora, sources, found)
+        fields.compare(encoded, position, found)
         if isinstance(encoded, WithTexts):
             _ask_reference(encoder, encoded, position, found)
         if report is not None:
@@ -289,6 +291,40 @@ def _compare(
                     "input": sources[int(encoded.sources[k])].path, "what": what,
                 })  # fmt: skip
                 break
+
+
+class _Fields:
+    """The fields beside the ids, a shard at a time."""
+
+    def __init__(self, store: Store, manifest: Manifest) -> None:
+        self._store, self._manifest = store, manifest
+        self._shard, self._table = -1, None
+
+    def compare(self, encoded: Encoded, position: _Place, found: Report) -> None:
+        """Compare the fields of a range with those that were written; what is damaged has been named already."""
+        if not encoded.kept or encoded.lengths.size != position.documents:
+            return
+        names = self._manifest["options"]["keep"]
+        if self._shard != position.shard:
+            try:
+                self._table = fields_of(self._store, self._manifest["shards"][position.shard], names)
+            except (CorpusError, OSError):
+                if found.ok:
+                    raise
+                self._table = None
+            self._shard = position.shard
+        if self._table is None:
+            return
+        first = position.first - position.first_of_shard
+        for name, now in zip(names, encoded.kept, strict=True):
+            written = self._table.column(name)[first : first + position.documents].to_pylist()
+            apart = [k for k, (was, value) in enumerate(zip(written, now.to_pylist(), strict=True)) if was != value]
+            if apart:
+                found.differences.append({
+                    "shard": position.shard, "field": name, "document": position.first + apart[0],
+                    "document_of_shard": first + apart[0],
+                    "what": f"found {written[apart[0]]!r}, expected {now[apart[0]].as_py()!r}",
+                })  # fmt: skip
 
 
 def _first_difference(written: Any, now: Any, where: str = "in the shard", whose: str = "") -> str:

@@ -36,6 +36,16 @@ def format_class(name: str) -> type[Format]:
     return getattr(importlib.import_module(module), found)  # type: ignore[no-any-return]
 
 
+KEPT = "kept"
+"""The folder of the fields beside the ids, where a format does not hold them."""
+
+
 def make_formats(names: Sequence[str], facts: Facts) -> list[Format]:
-    """The formats of these names. CorpusError for an unknown one, and for one that cannot hold the ids."""
-    return [form(facts) for form in [format_class(name) for name in names]]
+    """The formats of these names, and a table of the fields that one of them does not hold. CorpusError for an unknown
+    one, and for one that cannot hold the ids."""
+    found = [form(facts) for form in [format_class(name) for name in names]]
+    if facts.keep and not all(form.keeps_fields for form in found):
+        from jittok.corpus.formats.fields import Fields
+
+        found.append(Fields(facts))
+    return found

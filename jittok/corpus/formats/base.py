@@ -42,6 +42,7 @@ class Facts:
     fingerprint: str
     dtype: str  # of options.DTYPES
     sources: Sequence[str]
+    keep: Sequence[str] = ()  # the fields beside the ids
 
 
 @dataclass
@@ -52,6 +53,7 @@ class Rows:
     lengths: NDArray[np.int64]
     sources: NDArray[np.int64]
     places: NDArray[np.int64] | None = None  # where each is in its file (see `ranges.places`), where a layout says so
+    kept: tuple[Any, ...] = ()  # the fields beside the ids: of each a pyarrow array of large_string
 
 
 class Stream(NamedTuple):
@@ -142,6 +144,7 @@ class Format(ABC):
     per_token: ClassVar[float | None] = None  # bytes of an id, where it is not its width
     slowness: ClassVar[int] = 1  # of several layouts of a corpus, one of the lowest is read
     layout: ClassVar[int] = 1  # to increment with every change to the bytes of its files or streams
+    keeps_fields: ClassVar[bool] = False  # whether the fields beside the ids are in its own files
     writer: ClassVar[str] = ""  # the package whose version decides the bytes on disk, if one does
 
     def __init__(self, facts: Facts) -> None:

@@ -53,6 +53,7 @@ class _Table(Format):
     """What both share."""
 
     slowness = 2
+    keeps_fields = True
     writer = "pyarrow"
     small, large, small_size = "int32", "int32", INT32_SIZE
     per_document = 4
@@ -65,7 +66,8 @@ class _Table(Format):
         except ImportError:
             raise missing(f"format {self.name}", "pyarrow", "corpus") from None
         names = {"jittok.vocab.fingerprint": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
-        self.schema = pa.schema([pa.field(COLUMN, pa.list_(pa.int32()))], metadata=names)
+        fields = [pa.field(COLUMN, pa.list_(pa.int32())), *(pa.field(name, pa.large_string()) for name in facts.keep)]
+        self.schema = pa.schema(fields, metadata=names)
 
     def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
         """A list may have no more than 2^31 - 1 items; batches are cut below that."""
@@ -80,7 +82,7 @@ class _Table(Format):
         raise NotImplementedError
 
 
-class _HashedFile:
+class HashedFile:
     """A file that Arrow writes to, with the SHA-256 of what was written."""
 
     def __init__(self, path: Path) -> None:
@@ -88,6 +90,7 @@ class _HashedFile:
         self.digest = hashlib.sha256()
 
     def write(self, data: Any) -> int:
+        """Append bytes."""
         view = memoryview(data).cast("B")
         disk.append(self._descriptor, view)
         self.digest.update(view)
@@ -95,21 +98,25 @@ class _HashedFile:
         return len(view)
 
     def tell(self) -> int:
+        """Bytes so far."""
         return self._at
 
     def flush(self) -> None:
-        pass
+        """Nothing is held back."""
 
     def close(self) -> None:
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     @property
     def closed(self) -> bool:
+        """Whether it is closed."""
         return self._descriptor < 0
 
     def writable(self) -> bool:
+        """For Arrow."""
         return True
 
 
@@ -118,7 +125,7 @@ class _TableSink(Sink):
 
     def __init__(self, form: _Table, path: Path) -> None:
         self.form, self.path = form, path
-        self._file = _HashedFile(path)
+        self._file = HashedFile(path)
         self._writer = form.opened(self._file)
         self._held: list[Rows] = []
         self._tokens = 0
@@ -140,13 +147,14 @@ class _TableSink(Sink):
         ids, lengths = held[0].ids, held[0].lengths
         if len(held) > 1:
             ids, lengths = np.concatenate([r.ids for r in held]), np.concatenate([r.lengths for r in held])
+        kept = [pa.concat_arrays(columns) for columns in zip(*(rows.kept for rows in held), strict=True)]
         offsets = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         for first, last in _cuts(offsets):
             low, high = int(offsets[first]), int(offsets[last])
             places = pa.array((offsets[first : last + 1] - low).astype(np.int32))
             rows = pa.ListArray.from_arrays(places, pa.array(np.ascontiguousarray(ids[low:high], "<i4")))
-            self._writer.write_batch(pa.record_batch([rows], schema=self.form.schema))
+            self._writer.write_batch(pa.record_batch([rows, *(c[first:last] for c in kept)], schema=self.form.schema))
 
     def finish(self) -> list[Output]:
         self._write()

@@ -128,6 +128,8 @@ def check_options(sources: Iterable[Source], options: Options) -> None:
         raise CorpusError("--field", options.field, "JSON Lines among the inputs (tables: --column), or no --field")
     if options.column != "text" and kinds.isdisjoint(TABLES):
         raise CorpusError("--column", options.column, "a table among the inputs (JSON Lines: --field), or no --column")
+    if options.keep and kinds.isdisjoint((*TABLES, "jsonl")):
+        raise CorpusError("--keep", ",".join(options.keep), "JSON Lines or a table among the inputs, or no --keep")
     if options.join is not None and kinds.isdisjoint((*TABLES, "jsonl")):
         raise CorpusError("--join", options.join, "JSON Lines or a table among the inputs, or no --join")
     if options.separator is not None and "separated" not in kinds:

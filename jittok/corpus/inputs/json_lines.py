@@ -25,25 +25,28 @@ LINE_FEED = 10
 
 
 class Lines(NamedTuple):
-    """The lines of a block. The text of line k is texts[ends[k - 1]:ends[k]], empty unless it is TEXT."""
+    """The lines of a block. The text of line k is texts[ends[k - 1]:ends[k]], empty unless it is TEXT. `spans`: where
+    the values of other fields lie in the block, field by field, -1 for none."""
 
     starts: NDArray[np.int64]  # int64[n + 1]: where each begins; then the offset after the last line feed
     codes: NDArray[np.uint8]  # uint8[n]: TEXT, BLANK or OTHER
     ends: NDArray[np.int64]  # int64[n]
     texts: NDArray[np.uint8]
+    spans: NDArray[np.int64]  # int64[n * fields * 2]
 
     def span(self, k: int, size: int) -> tuple[int, int]:
         """[start, stop) of line k in its block of this size, without its line feed."""
         return int(self.starts[k]), min(int(self.starts[k + 1]) - 1, size)
 
 
-def lines_of_block(block: bytes, name: str, stop: Cancellation = NEVER_CANCELLED) -> Lines:
-    """The lines of a block, with the texts that the kernel finds in a field: of that very name, else of names joined by
-    dots, from the outermost object inward. CancelledError if it is stopped."""
+def lines_of_block(block: bytes, name: str, stop: Cancellation = NEVER_CANCELLED, others: Sequence[str] = ()) -> Lines:
+    """The lines of a block, with the texts that the kernel finds in a field, and where the values of others lie. A
+    field has that very name, else names joined by dots, from the outermost object inward. CancelledError if it is
+    stopped."""
     data = np.frombuffer(block, np.uint8)
-    paths = paths_of([path_in(block, name)])
+    paths = paths_of([path_in(block, each) for each in (name, *others)])
     if paths is None or not usable(data.size):
-        return _unread(data)
+        return _unread(data, len(others))
     return _found(data, paths, stop)
 
 
@@ -78,31 +81,32 @@ def paths_of(fields: Sequence[Sequence[str]]) -> Paths | None:
     )
 
 
-def _unread(data: NDArray[np.uint8]) -> Lines:
+def _unread(data: NDArray[np.uint8], others: int) -> Lines:
     """The lines of a block that the kernel has not seen."""
     feeds = np.flatnonzero(data == LINE_FEED)
     starts = np.concatenate([np.zeros(1, np.int64), feeds + 1])
     if data.size and (not feeds.size or feeds[-1] + 1 < data.size):
         starts = np.append(starts, data.size + 1)
     count = starts.size - 1
-    return Lines(starts, np.full(count, OTHER, np.uint8), np.zeros(count, np.int64), np.zeros(0, np.uint8))
+    spans = np.full(2 * count * others, -1)
+    return Lines(starts, np.full(count, OTHER, np.uint8), np.zeros(count, np.int64), np.zeros(0, np.uint8), spans)
 
 
 def _found(data: NDArray[np.uint8], paths: Paths, stop: Cancellation) -> Lines:
-    texts = np.empty(data.size, np.uint8)
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]] = []
-    spans, state = np.empty(0, np.int64), np.zeros(2, np.int64)
-    begin = at = 0
+    texts, fields = np.empty(data.size, np.uint8), paths.firsts.size - 1
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]] = []
+    state = np.zeros(2 * fields, np.int64)
+    begin, at, width = 0, 0, 2 * (fields - 1)
     while begin < data.size:
         stop.check()
         starts, ends = np.empty(LINES_AT_ONCE, np.int64), np.empty(LINES_AT_ONCE, np.int64)
-        codes = np.empty(LINES_AT_ONCE, np.uint8)
+        codes, spans = np.empty(LINES_AT_ONCE, np.uint8), np.empty(LINES_AT_ONCE * width, np.int64)
         count = find_fields(data, begin, begin + LONGEST, paths, at, starts, ends, codes, texts, spans, state)
         if count <= 0:
             raise AssertionError(f"find_fields: {count} at offset {begin} of {data.size}")
-        begin, at = state.tolist()
-        found.append((starts[:count], ends[:count], codes[:count]))
+        begin, at = state[:2].tolist()
+        found.append((starts[:count], ends[:count], codes[:count], spans[: count * width]))
     if not found:
-        return _unread(data)
-    starts, ends, codes = map(np.concatenate, zip(*found, strict=True))
-    return Lines(np.append(starts, begin), codes, ends, texts[:at])
+        return _unread(data, fields - 1)
+    starts, ends, codes, spans = map(np.concatenate, zip(*found, strict=True))
+    return Lines(np.append(starts, begin), codes, ends, texts[:at], spans)

@@ -17,8 +17,10 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+SURROGATE = re.compile("[\ud800-\udfff]")
 STRING_OR_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
 SPACE = re.compile(r"[ \t\n\r]*")
 CLOSED_BY = {"[": "]", "{": "}"}
@@ -76,23 +78,52 @@ def _flat(text: str) -> dict[str, Any]:
     """The same for an object that is nested deeper than the parser allows: the lists and objects that are
     nested so deeply are left empty."""
     row: dict[str, Any] = {}
-    at = _expect(text, 0, "{")
-    while True:
-        name, at = _DECODER.raw_decode(text, _space(text, at))
+    for name, start, stop in _members(text):
+        with suppress(RecursionError):
+            row[name] = [] if text[start:stop][:1] == "[" else {}
+            row[name] = _DECODER.raw_decode(text, start)[0]
+    return row
+
+
+def _members(text: str) -> Iterator[tuple[str, int, int]]:
+    """(name, where its value begins, where it ends) for each member of an object. ValueError for invalid JSON."""
+    at = _space(text, _expect(text, 0, "{"))
+    while text[at : at + 1] != "}":
+        name, at = _DECODER.raw_decode(text, at)
         if not isinstance(name, str):
             raise ValueError("Expecting property name enclosed in double quotes")
-        at = _space(text, _expect(text, at, ":"))
+        start = _space(text, _expect(text, at, ":"))
         try:
-            row[name], at = _DECODER.raw_decode(text, at)
+            _, at = _DECODER.raw_decode(text, start)
         except RecursionError:
-            row[name], at = ([] if text[at : at + 1] == "[" else {}), _after(text, at)
+            at = _after(text, start)
+        yield name, start, at
         at = _space(text, at)
-        if text[at : at + 1] == "}":
-            break
-        at = _expect(text, at, ",")
+        if text[at : at + 1] != "}":
+            at = _space(text, _expect(text, at, ","))
+            if text[at : at + 1] == "}":
+                raise ValueError("Expecting property name enclosed in double quotes")
     if _space(text, at + 1) != len(text):
         raise ValueError("Extra data")
-    return row
+
+
+def kept_value(line: bytes, name: str) -> str | None:
+    """The value of a field of a line: the text of a string, any other value as it is written, None for null and where
+    there is no such field. What is no text is U+FFFD in it; None for what is no object of JSON."""
+    text: str | None = line.decode("utf-8", "replace")
+    try:
+        members = {each: (start, stop) for each, start, stop in _members(str(text))}
+        path = [name] if name in members or "." not in name else name.split(".")
+        for part in path:
+            found = {each: str(text)[start:stop] for each, start, stop in _members(str(text))}
+            text = found.get(part)
+            if text is None:
+                return None
+    except ValueError:
+        return None
+    if text == "null" or text is None:
+        return None
+    return SURROGATE.sub("\ufffd", _DECODER.decode(text)) if text.startswith('"') else text
 
 
 def _space(text: str, at: int) -> int:

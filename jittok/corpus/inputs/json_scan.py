@@ -494,3 +494,40 @@ def find_fields(
         i, at, k = after + 1, end, k + 1
     state[0], state[1] = i, at
     return k
+
+
+GIVEN, NULL_VALUE, ODD_VALUE = 0, 1, 2
+"""What a value is: one that has a text, none, one for Python."""
+
+
+@kernel
+def gather_values(
+    data: U8, spans: I64, first: int, step: int, out: OutU8, ends: OutI64, codes: OutU8
+) -> int:  # fmt: skip
+    """The texts of values: of a string without its escapes, of any other value as it is written. Returns the bytes of
+    all, or NO_CAPACITY.
+
+    Value k, of as many as `ends` holds, lies in data[spans[first + k * step]:spans[first + k * step + 1]], nowhere if
+    that is -1. Its text ends at ends[k] in `out`, where the one before it ends; codes[k] is GIVEN, NULL_VALUE (null,
+    or nowhere), or ODD_VALUE for what is invalid UTF-8 or has a lone surrogate.
+    out: as many bytes as all values together.
+    """
+    text, texts, at = window(data), window(out), 0
+    if first < 0 or step < 2 or codes.size < ends.size or spans.size < first + ends.size * step - step + 2:
+        return NO_CAPACITY
+    for k in range(ends.size):
+        i, j, code = spans[first + k * step], spans[first + k * step + 1], NULL_VALUE
+        if i >= 0:
+            if j < i or j > data.size or at + j - i > out.size:
+                return NO_CAPACITY
+            if get_u8(text, i) == QUOTE:
+                after, end = _copied(text, i + 1, j, texts, at)
+                code = GIVEN if after == j else ODD_VALUE
+                at = end if after == j else at
+            elif _after_word(text, i, j, NULL, 4) != j:
+                for c in range(i, j):
+                    put_u8(texts, at + c - i, get_u8(text, c))
+                code = ODD_VALUE if is_malformed(texts, at, at + j - i) else GIVEN
+                at += j - i if code == GIVEN else 0
+        ends[k], codes[k] = at, code
+    return at

@@ -3,6 +3,11 @@ joined, and extension types such as Arrow's JSON, which are read as what they ar
 
 from __future__ import annotations
 
+import json
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,24 +78,8 @@ class TextColumn(NamedTuple):
 def text_column(schema: Any, name: str, where: str, join: str | None = None) -> TextColumn:
     """The column of this name in a schema: that very name, else names joined by dots. CorpusError when there is no such
     column of texts."""
-    path = (name,) if name in schema.names or "." not in name else tuple(name.split("."))
-    kind, is_plain = None, True
-    for depth, part in enumerate(path):
-        names = schema.names if kind is None else [kind.field(i).name for i in range(kind.num_fields)]
-        if part not in names:
-            inside = f" in {'.'.join(path[:depth])!r}" if depth else ""
-            found = f"columns {', '.join(names)}" if not depth else f"members {', '.join(names)}{inside}"
-            raise CorpusError(where, InWords(found), f"a column {name!r} (--column)")
-        if names.count(part) > 1:
-            found = f"{names.count(part)} columns {'.'.join(path[: depth + 1])!r}"
-            raise CorpusError(where, InWords(found), "exactly one column of that name (--column)")
-        kind = schema.field(part).type if kind is None else kind.field(part).type
-        is_plain = is_plain and depth == 0 and not hasattr(kind, "storage_type")
-        kind = getattr(kind, "storage_type", kind)
-        if depth < len(path) - 1 and not _is(kind, ("struct",)):
-            found = f"column {'.'.join(path[: depth + 1])!r} of {kind}"
-            raise CorpusError(where, InWords(found), f"a struct with a member {path[depth + 1]!r}")
-    if _is(kind, LISTS) and _holds_texts(kind.value_type):  # type: ignore[union-attr]
+    path, kind, is_plain = _found(schema, name, where, "--column")
+    if _is(kind, LISTS) and _holds_texts(kind.value_type):
         if join is None:
             found = f"column {name!r} of {kind}"
             raise CorpusError(where, InWords(found), "one text a row, or what is between those of a list (--join)")
@@ -98,6 +87,28 @@ def text_column(schema: Any, name: str, where: str, join: str | None = None) -> 
     if not _holds_texts(kind):
         raise CorpusError(where, InWords(f"column {name!r} of {kind}"), "texts (string, large_string, binary)")
     return TextColumn(name, path, is_plain)
+
+
+def _found(schema: Any, name: str, where: str, option: str) -> tuple[tuple[str, ...], Any, bool]:
+    """(the path of a column, its type, whether it is a column of the table as it is)."""
+    path = (name,) if name in schema.names or "." not in name else tuple(name.split("."))
+    kind, is_plain = None, True
+    for depth, part in enumerate(path):
+        names = schema.names if kind is None else [kind.field(i).name for i in range(kind.num_fields)]
+        if part not in names:
+            inside = f" in {'.'.join(path[:depth])!r}" if depth else ""
+            found = f"columns {', '.join(names)}" if not depth else f"members {', '.join(names)}{inside}"
+            raise CorpusError(where, InWords(found), f"a column {name!r} ({option})")
+        if names.count(part) > 1:
+            found = f"{names.count(part)} columns {'.'.join(path[: depth + 1])!r}"
+            raise CorpusError(where, InWords(found), f"exactly one column of that name ({option})")
+        kind = schema.field(part).type if kind is None else kind.field(part).type
+        is_plain = is_plain and depth == 0 and not hasattr(kind, "storage_type")
+        kind = getattr(kind, "storage_type", kind)
+        if depth < len(path) - 1 and not _is(kind, ("struct",)):
+            found = f"column {'.'.join(path[: depth + 1])!r} of {kind}"
+            raise CorpusError(where, InWords(found), f"a struct with a member {path[depth + 1]!r}")
+    return path, kind, is_plain
 
 
 def _holds_texts(kind: Any) -> bool:
@@ -115,3 +126,95 @@ def _is(kind: Any, names: tuple[str, ...]) -> bool:
 def _storage(array: Any) -> Any:
     """An array without its extension type."""
     return getattr(array, "storage", array)
+
+
+# ---- fields that stand beside the ids
+
+
+def arrow_for_fields() -> Any:
+    """pyarrow. MissingPackage where it is not installed."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise missing("fields beside the ids", "pyarrow", "corpus") from None
+    return pa
+
+
+@dataclass
+class KeptRows:
+    """The texts of some rows of a table, and for each kept field an array of large_string."""
+
+    texts: Any
+    kept: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the texts."""
+        return int(self.texts.nbytes)
+
+
+class KeptColumns:
+    """The kept fields of a table: batches are added, and rows taken, in order."""
+
+    def __init__(self, schema: Any, names: Sequence[str], where: str) -> None:
+        self.paths = [_found(schema, name, where, "--keep")[0] for name in names]
+        self._held: deque[list[Any]] = deque()
+
+    def add(self, batch: Any) -> None:
+        """The fields of a record batch."""
+        if self.paths:
+            self._held.append([_texts_of(self._of(batch, path)) for path in self.paths])
+
+    def take(self, texts: Any) -> Any:
+        """These texts, the next ones, with their fields; the texts alone where there are none."""
+        if not self.paths:
+            return texts
+        found: list[list[Any]] = [[] for _ in self.paths]
+        left = len(texts)
+        while left:
+            arrays = self._held.popleft()
+            count = min(left, len(arrays[0]))
+            for column, array in zip(found, arrays, strict=True):
+                column.append(array[:count])
+            if count < len(arrays[0]):
+                self._held.appendleft([array[count:] for array in arrays])
+            left -= count
+        empty = arrow_for_fields().array([], arrow_for_fields().large_string())
+        return KeptRows(texts, tuple(arrow_for_fields().concat_arrays([empty, *column]) for column in found))
+
+    @staticmethod
+    def _of(batch: Any, path: tuple[str, ...]) -> Any:
+        array = _storage(batch.column(batch.schema.get_field_index(path[0])))
+        for name in path[1:]:
+            array.validate()
+            array = _storage(array.flatten()[array.type.get_field_index(name)])
+        return array
+
+
+def _texts_of(array: Any) -> Any:
+    """The values of a column as texts: large_string."""
+    pa = arrow_for_fields()
+    if _holds_texts(array.type):
+        arrow.check_rows(array)
+    else:
+        array.validate(full=True)
+    if _is(array.type, ("dictionary",)):
+        array = array.dictionary_decode()
+    if pa.types.is_nested(array.type):
+        return pa.array([None if row is None else _as_json(row) for row in array.to_pylist()], pa.large_string())
+    with suppress(pa.ArrowException):
+        found = array.cast(pa.large_string())
+        found.validate(full=True)  # a string of a file need not be UTF-8
+        return found
+    raw = array.cast(pa.large_binary()).to_pylist()
+    return pa.array([None if row is None else row.decode("utf-8", "replace") for row in raw], pa.large_string())
+
+
+def _as_json(row: Any) -> str:
+    def other(each: Any) -> str:
+        return each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each)
+
+    return json.dumps(row, ensure_ascii=False, default=other)

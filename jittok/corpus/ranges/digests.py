@@ -106,10 +106,19 @@ class HashedRows:
 
     def __init__(self) -> None:
         self._texts, self._lengths, self.size = hashlib.sha256(), hashlib.sha256(), 0
+        self._kept: list[HashedRows] = []
 
     def update(self, rows: Any) -> None:
-        """Add the rows of a chunked array of strings or binaries, with offsets of 32 or 64 bits."""
-        for chunk in rows.chunks:
+        """Add the rows of a chunked array of strings or binaries, with offsets of 32 or 64 bits, and fields that are
+        kept beside them."""
+        kept = getattr(rows, "kept", ())
+        self._kept = self._kept or [HashedRows() for _ in kept]
+        for hashed, column in zip(self._kept, kept, strict=True):
+            hashed._add([column])
+        self._add(getattr(rows, "texts", rows).chunks)
+
+    def _add(self, chunks: Iterable[Any]) -> None:
+        for chunk in chunks:
             if not len(chunk):
                 continue
             _, offsets, data = chunk.buffers()
@@ -123,5 +132,6 @@ class HashedRows:
 
     def digest(self, source: int, part: int) -> Digest:
         """The digest of all rows."""
-        both = hashlib.sha256(self._texts.digest() + self._lengths.digest())
+        parts = [part for rows in (self, *self._kept) for part in (rows._texts.digest(), rows._lengths.digest())]
+        both = hashlib.sha256(b"".join(parts))
         return Digest(source, part, self.size, both.hexdigest(), TEXTS)

@@ -307,6 +307,7 @@ def _shown(line: bytes) -> str:
 
 def _rows(raw: RawRange, options: Options, check: Check) -> RangeTexts:
     array, raw.payload = raw.payload, None
+    array = getattr(array, "texts", array)  # without the fields beside them
     if array.num_chunks != 1:
         array = array.combine_chunks()
     if hasattr(array, "chunks"):  # some versions give back a chunked array

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
 from jittok.corpus.ranges.documents import Bad, RangeTexts, read_texts, select
+from jittok.corpus.ranges.kept import Kept
 from jittok.corpus.ranges.places import Placed
 from jittok.corpus.ranges.units import Key, RawRange
 from jittok.errors import CorpusError, EncodingFailed, InWords
@@ -49,6 +50,7 @@ class Encoded:
     text_bytes: int
     bad: list[Bad]
     places: NDArray[np.int64] | None = None  # int64[n]: see `ranges.places`; where they are wanted
+    kept: tuple[Any, ...] = ()  # the fields to keep: of each a pyarrow array of large_string
     lost: int = 0  # of the bad, those without any text, such as all where --field is wrong
 
 
@@ -83,11 +85,13 @@ class RangeEncoder:
     def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
         """Read and encode one range on this thread, and release its payload. CancelledError if it is stopped between
         two steps."""
+        kept = Kept(raw, self.sources, self.options) if self.options.keep else None
         placed = Placed(raw, self.sources, self.options) if self.placed else None
         texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
         raw.payload = None  # a long text is there once, and not any more where ids are copied
         texts, rows = self.rows(texts, stop)
         places = None if placed is None else placed(texts)
+        fields = () if kept is None else kept(texts)
         size = int((texts.docs.stops - texts.docs.starts).sum())
         texts.docs = NO_DOCUMENTS
         ids, lengths = _together(rows)
@@ -96,7 +100,7 @@ class RangeEncoder:
             ids, lengths = append(ids, lengths, self.eos)
         return Encoded(
             raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
-            texts.seen, texts.blank, size, texts.bad, places, sum(bad.lost for bad in texts.bad),
+            texts.seen, texts.blank, size, texts.bad, places, fields, sum(bad.lost for bad in texts.bad),
         )  # fmt: skip
 
     def encode(

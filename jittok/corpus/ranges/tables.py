@@ -23,7 +23,7 @@ from jittok.corpus.inputs.hostile_tables import (
 from jittok.corpus.inputs.remote import Fetched, is_url, open_far
 from jittok.corpus.inputs.sources import OF_A_FILE, Source
 from jittok.corpus.options import Options
-from jittok.corpus.ranges.columns import TextColumn, text_column
+from jittok.corpus.ranges.columns import KeptColumns, TextColumn, text_column
 from jittok.corpus.ranges.cutting import Limit
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 
@@ -198,6 +198,7 @@ def parquet_rows(
             wanted = text_column(footer.schema, name, source.path, options.join)
             leaf = _leaf(footer, raw, source, name, groups)
             columns = [group.column(leaf) for group in facts] if leaf is not None else []
+            kept = KeptColumns(footer.schema, options.keep, source.path)
             file = raw
             if content is None and is_url(source.path):
                 file = Fetched(raw, source.size or 0, list(map(place_of, columns)))
@@ -215,13 +216,13 @@ def parquet_rows(
                             file, source, groups, name, footer.columns[leaf or 0], footer.facts
                         )
                     rows = max(1, min(rows, UNPACKED // max(longest, 1)))
-                batches = table.iter_batches(rows, list(groups), [name], use_threads=False)
-                texts = (wanted.texts(wanted.of(batch)) for batch in batches)
+                batches = table.iter_batches(rows, list(groups), [name, *options.keep], use_threads=False)
+                texts = _texts_of(batches, wanted, kept)
                 limit = Limit(where, options.max_document_bytes, "row")
                 share, count = len(groups) / max(footer.facts.num_row_groups, 1), max(footer.facts.num_row_groups, 1)
                 for at, array, done in cut_rows(texts, options.range_bytes):
                     limit.rows(array, done - len(array))
-                    found = [array]
+                    found = [kept.take(array)]
                     del array  # nothing here holds what the encoder releases
                     if at >= first:
                         yield at, found.pop(), groups[0] / count + share * min(done / max(total, 1), 1)
@@ -289,7 +290,7 @@ def arrow_rows(
     read = 0
     with _opened(source, content) as file:
         try:
-            reader, total, wanted = _ipc_reader(file, source, options)
+            reader, total, wanted, kept = _ipc_reader(file, source, options)
             with _opened(source, content) as raw:
                 remote = is_url(source.path) and content is None
                 check_table(raw, source.path, ArrowMessages(total is None), options.max_document_bytes, remote)
@@ -301,12 +302,13 @@ def arrow_rows(
                     read += 1
                     column = wanted.of(batch)
                     wanted.check(column)
+                    kept.add(batch)
                     yield wanted.texts(column)
 
             limit = Limit(source.path, options.max_document_bytes, "row")
             for at, array, done in cut_rows(columns(), options.range_bytes):
                 limit.rows(array, done - len(array))
-                found = [array]
+                found = [kept.take(array)]
                 del array  # as in `parquet_rows`
                 if at >= first:
                     yield at, found.pop(), read / total if total else file.tell() / max(source.size or 1, 1)
@@ -317,24 +319,33 @@ def arrow_rows(
             raise _unreadable(source.path, error, WHOLE_ARROW) from error
 
 
-def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int | None, TextColumn]:
-    """A reader of the column with the texts of an IPC file; its number of batches, None for a stream; that column."""
+def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int | None, TextColumn, KeptColumns]:
+    """A reader of the columns that are wanted of an IPC file; its number of batches, None for a stream; the column of
+    the texts; the fields to keep."""
     pa = _arrow()
 
-    def opened(kind: Any) -> tuple[Any, TextColumn]:
+    def opened(kind: Any) -> tuple[Any, TextColumn, KeptColumns]:
         file.seek(0)
         schema = kind(file).schema
         wanted = text_column(schema, options.column, source.path, options.join)
+        kept = KeptColumns(schema, options.keep, source.path)
         file.seek(0)
-        index = schema.get_field_index(wanted.path[0])
-        return kind(file, options=pa.ipc.IpcReadOptions(included_fields=[index])), wanted
+        names = dict.fromkeys((wanted.path[0], *(path[0] for path in kept.paths)))
+        indices = sorted(map(schema.get_field_index, names))
+        return kind(file, options=pa.ipc.IpcReadOptions(included_fields=indices)), wanted, kept
 
     try:
-        reader, wanted = opened(pa.ipc.open_file)
+        reader, wanted, kept = opened(pa.ipc.open_file)
     except pa.ArrowInvalid:
-        reader, wanted = opened(pa.ipc.open_stream)
-        return reader, None, wanted
-    return reader, reader.num_record_batches, wanted
+        reader, wanted, kept = opened(pa.ipc.open_stream)
+        return reader, None, wanted, kept
+    return reader, reader.num_record_batches, wanted, kept
+
+
+def _texts_of(batches: Iterable[Any], wanted: TextColumn, kept: KeptColumns) -> Iterator[Any]:
+    for batch in batches:
+        kept.add(batch)
+        yield wanted.texts(wanted.of(batch))
 
 
 def _plain(column: Any) -> Iterator[Any]:

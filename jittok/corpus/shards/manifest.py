@@ -155,7 +155,7 @@ def _is_input(row: dict[str, Any]) -> bool:
 def _are_words(manifest: Manifest) -> bool:
     """Check the types of names and options of a manifest. KeyError, TypeError."""
     vocab, options = manifest["vocab"], manifest["options"]
-    texts = [manifest["jittok"], vocab["fingerprint"], *options["formats"], options["dtype"]]
+    texts = [manifest["jittok"], vocab["fingerprint"], *options["formats"], options["dtype"], *options.get("keep", ())]
     texts += [text for text in (vocab["name"], vocab.get("llama_cpp")) if text is not None]
     for name, version in manifest["writers"].items():
         texts += [name, version]

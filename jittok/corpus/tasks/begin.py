@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from jittok.corpus.formats import KEPT
 from jittok.corpus.inputs.sources import STDIN, Source, changed
 from jittok.corpus.options import Options
 from jittok.corpus.ranges.digests import RANGES, TEXTS, Digests, joined
@@ -153,7 +154,7 @@ def done_of(store: Store, plan: Plan) -> dict[int, Done]:
 
 def _remove_files(store: Store, plan: Plan) -> None:
     """Remove the shards of tasks of a plan that another one takes the place of."""
-    for name in plan.facts["options"]["formats"]:
+    for name in (*plan.facts["options"]["formats"], KEPT):
         for entry in store.objects(name):
             if SHARD.search(entry.name.rpartition("/")[2]):
                 store.delete(entry.name)

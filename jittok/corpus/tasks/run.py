@@ -192,7 +192,7 @@ class TaskRun:
             return raw
         try:
             encoded = self.context.encoder(raw, self.stop)
-            rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.places)
+            rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.places, encoded.kept)
             return _Result(encoded, laid_out(rows, self._streams))
         except Exception as error:  # noqa: BLE001  as above; CancelledError among them
             return error
