@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.reading import packing
-from jittok.corpus.reading.opening import opened
+from jittok.corpus.reading.opening import How, cache_of, opened
 from jittok.corpus.reading.parts import BlocksPart, Keeper
 from jittok.corpus.reading.rows import OneCorpus, Shape
 from jittok.corpus.reading.sequences import Sequences
@@ -61,7 +61,7 @@ def batches(
     if isinstance(corpus, Corpus) and (corpus.where is None or len(corpus.rows) != corpus.total):
         tokens, chosen = _chosen(corpus)
     else:
-        tokens, chosen = opened([corpus], None, "size", None), None
+        tokens, chosen = opened([corpus], How(cache=cache_of(None, None))), None
     made = _packed(tokens, chosen, packing.Split(tokens.total, length, length - overlap, pad_id is not None), documents)
     shape = Shape(length, pad_id or 0, False, True)
     return _of(Sequences(OneCorpus(tokens, made, None), shape, 0, ""), size, start)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import OrderedDict
+from collections import deque
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +15,26 @@ from numpy.typing import NDArray
 from jittok.common.locks import Lock
 from jittok.errors import CorpusError, InWords
 
+if TYPE_CHECKING:
+    from jittok.corpus.reading.far import FarFile
+
 OPEN_FILES = 128
-"""Files that a process has open at once; opening one takes 20 microseconds."""
+"""Files that a reader has open at once; opening one takes 20 microseconds."""
 PART = 1 << 22
 """Bytes that are hashed at once."""
-CHECKS = ("size", "sha256")
 
 
-class Listed(NamedTuple):
-    """A file as the manifest has it."""
+class Listed:
+    """A file as the manifest has it: local, or `far`, of which pieces are fetched. `opened`: while it is open."""
 
-    path: Path
-    size: int
-    sha256: str
+    __slots__ = ("far", "opened", "path", "sha256", "size")
+
+    def __init__(self, path: Path | str, size: int, sha256: str, far: FarFile | None = None) -> None:
+        self.path, self.size, self.sha256, self.far = path, size, sha256, far
+        self.opened: OpenFile | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Listed, (self.path, self.size, self.sha256, self.far)
 
 
 class Numbers(NamedTuple):
@@ -43,20 +50,7 @@ _TURN = Lock()
 """Of systems without positions of their own for each reading."""
 
 
-def read_at(descriptor: int, target: memoryview, at: int) -> int:
-    """Fill `target` from byte `at` of a file on; how many bytes there were."""
-    done = 0
-    while done < len(target):
-        found = _read(descriptor, target[done:] if done else target, at + done)
-        if not found:
-            break
-        done += found
-    return done
-
-
 def _read(descriptor: int, target: memoryview, at: int) -> int:
-    if hasattr(os, "preadv"):
-        return os.preadv(descriptor, (target,), at)
     with _TURN:
         os.lseek(descriptor, at, os.SEEK_SET)
         found = os.read(descriptor, len(target))
@@ -64,10 +58,28 @@ def _read(descriptor: int, target: memoryview, at: int) -> int:
     return len(found)
 
 
+def _preadv(descriptor: int, target: memoryview, at: int) -> int:
+    return os.preadv(descriptor, (target,), at)
+
+
+_read_some = _preadv if hasattr(os, "preadv") else _read
+
+
+def read_at(descriptor: int, target: memoryview, at: int) -> int:
+    """Fill `target` from byte `at` of a file on; how many bytes there were."""
+    done = _read_some(descriptor, target, at)
+    while 0 < done < len(target):  # one call reads 2 GB at most
+        found = _read_some(descriptor, target[done:], at + done)
+        if not found:
+            break
+        done += found
+    return done
+
+
 class OpenFile:
     """A descriptor that is closed when nobody reads any more."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
         self.descriptor = os.open(path, flags)
 
@@ -77,12 +89,12 @@ class OpenFile:
 
 
 class Files:
-    """The files that a reader has open, at most OPEN_FILES."""
+    """The files that a reader has open, at most OPEN_FILES: of more, the one that was opened first is closed."""
 
     def __init__(self, check: str) -> None:
         self.check = check
-        self._open: OrderedDict[Path, OpenFile] = OrderedDict()
-        self._hashed: set[Path] = set()
+        self.order: deque[Listed] = deque()
+        self._hashed: set[str] = set()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -90,31 +102,19 @@ class Files:
 
     def read_into(self, file: Listed, target: memoryview, at: int) -> None:
         """Fill `target` from byte `at` of a file on. CorpusError where it ends before."""
-        found = self._at(file, target, at)
+        if file.far is not None:
+            self._check_far(file)
+            file.far.read_into(target, at)
+            return
+        opened = file.opened or self.open(file)  # held while it is read, so it stays open
+        found = read_at(opened.descriptor, target, at)
         if found != len(target):
             raise CorpusError(
                 str(file.path), InWords(f"its end after byte {at + found}"), f"{file.size} bytes: the file has been cut"
             )
 
-    def _at(self, file: Listed, target: memoryview, at: int) -> int:
-        opened = self.opened(file)  # held while it is read, so it stays open
-        return read_at(opened.descriptor, target, at)
-
-    def opened(self, file: Listed) -> OpenFile:
-        """The open file; where it is opened, its size is compared, and its digest the first time if that was asked."""
-        with self._lock:
-            opened = self._open.get(file.path)
-            if opened is not None:
-                self._open.move_to_end(file.path)
-                return opened
-        opened = self._first(file)
-        with self._lock:
-            self._open[file.path] = opened
-            while len(self._open) > OPEN_FILES:
-                self._open.popitem(last=False)
-        return opened
-
-    def _first(self, file: Listed) -> OpenFile:
+    def open(self, file: Listed) -> OpenFile:
+        """Open a local file: its size is compared, and its digest the first time if that was asked."""
         try:
             opened = OpenFile(file.path)
         except FileNotFoundError:
@@ -122,14 +122,30 @@ class Files:
         size = os.fstat(opened.descriptor).st_size
         if size != file.size:
             raise CorpusError(str(file.path), InWords(f"{size} bytes"), f"{file.size}, as the manifest says")
-        if self.check == "sha256" and file.path not in self._hashed:
-            found = _digest(opened, size)
-            if found != file.sha256:
-                raise CorpusError(
-                    str(file.path), InWords(f"SHA-256 {found}"), f"{file.sha256}, as the manifest says: it was changed"
-                )
-            self._hashed.add(file.path)
+        if self.check == "sha256" and str(file.path) not in self._hashed:
+            self._compare(file, lambda part, at: read_at(opened.descriptor, part, at))
+        with self._lock:
+            file.opened = opened
+            self.order.append(file)
+            while len(self.order) > OPEN_FILES:
+                self.order.popleft().opened = None
         return opened
+
+    def _check_far(self, file: Listed) -> None:
+        if self.check == "sha256" and str(file.path) not in self._hashed:
+            assert file.far is not None
+            self._compare(file, file.far.read_into)
+
+    def _compare(self, file: Listed, read: Any) -> None:
+        digest, part = hashlib.sha256(), memoryview(bytearray(PART))
+        for at in range(0, file.size, PART):
+            some = part[: min(PART, file.size - at)]
+            read(some, at)
+            digest.update(some)
+        if digest.hexdigest() != file.sha256:
+            found = InWords(f"SHA-256 {digest.hexdigest()}")
+            raise CorpusError(str(file.path), found, f"{file.sha256}, as the manifest says: it was changed")
+        self._hashed.add(str(file.path))
 
     def array(self, numbers: Numbers, first: int = 0, count: int | None = None) -> NDArray[Any]:
         """Some of the numbers, in memory of their own."""
@@ -137,14 +153,3 @@ class Files:
         if found.size:
             self.read_into(numbers.file, found.data.cast("B"), numbers.at + first * numbers.dtype.itemsize)
         return found
-
-
-def _digest(opened: OpenFile, size: int) -> str:
-    digest, part, at = hashlib.sha256(), memoryview(bytearray(PART)), 0
-    while at < size:
-        found = read_at(opened.descriptor, part[: min(PART, size - at)], at)
-        if not found:
-            break  # it was cut meanwhile: another digest
-        digest.update(part[:found])
-        at += found
-    return digest.hexdigest()

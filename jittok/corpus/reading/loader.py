@@ -13,6 +13,8 @@ from jittok.corpus.reading.sequences import Packed, Sequences, WithTargets
 from jittok.errors import CorpusError, InWords
 
 State = dict[str, int | str]
+AHEAD = 32
+"""Batches for which far shards are fetched before they are asked for."""
 
 
 class Loader:
@@ -53,6 +55,7 @@ class Loader:
             )
         self.sequences, self.batch, self.rank, self.world = sequences, batch, rank, world
         self.epochs, self.drop_last = epochs, drop_last
+        self._known: int | None = None  # the batch that far shards were last fetched for
         self._start = self._done = 0  # sequences of the stream before this iteration, steps done in it
 
     def __repr__(self) -> str:
@@ -89,7 +92,21 @@ class Loader:
         last = first + self.batch
         if not self.drop_last:
             last = min(last, self._end())
+        self._fetch_ahead(at)
         return self.sequences.stream(np.arange(first, last, dtype=np.int64))
+
+    def _fetch_ahead(self, number: int) -> None:
+        """Have far shards fetched for the batches that come AHEAD of this one, so many more than the last time."""
+        if not self.sequences.far:
+            return
+        _, workers = _worker()
+        known, self._known = self._known, number
+        some = range(number, number + AHEAD * workers + 1, workers)
+        if known is not None and known == number - workers:
+            some = some[-1:]  # those before were told with the last batch
+        step = self.batch * self.world
+        firsts = [self._start + at * step + self.rank * self.batch for at in some]
+        self.sequences.ahead(np.concatenate([np.arange(first, first + self.batch) for first in firsts]))
 
     def __iter__(self) -> Iterator[Packed | WithTargets]:
         self._begin()
@@ -118,7 +135,7 @@ class Loader:
 
     def _begin(self) -> None:
         """Begin an iteration where the last one ended."""
-        self._start, self._done = self._position(), 0
+        self._start, self._done, self._known = self._position(), 0, None
 
     def _position(self) -> int:
         """Sequences of the stream that all ranks have had."""
@@ -153,7 +170,7 @@ class Loader:
                 "a loader's state", InWords(f"epoch {epoch}, sequence {sequence}"),
                 f"an epoch of 0 or more, 0 <= sequence < {len(self.sequences)}",
             )  # fmt: skip
-        self._start, self._done = epoch * len(self.sequences) + sequence, 0
+        self._start, self._done, self._known = epoch * len(self.sequences) + sequence, 0, None
 
 
 def _worker() -> tuple[int, int]:

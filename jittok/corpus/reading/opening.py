@@ -15,11 +15,14 @@ from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.bare_ids import WithOffsets
 from jittok.corpus.formats.base import NPY_HEADER, Facts, Format
 from jittok.corpus.formats.megatron import ARRAYS_AT, Megatron
+from jittok.corpus.reading.far import CACHE_BYTES, PIECE, FarFile, PieceCache
 from jittok.corpus.reading.files import Files, Listed, Numbers
 from jittok.corpus.reading.parts import BlocksPart, FilePart, Keeper, Part
 from jittok.corpus.reading.tokens import Tokens
 from jittok.corpus.shards.manifest import Manifest, label_of, read_manifest
+from jittok.corpus.store import Store, is_far, open_store
 from jittok.errors import CorpusError, InWords
+from jittok.kernels.jit import cache_dir
 
 if TYPE_CHECKING:
     from jittok.corpus.shards.readback import Corpus
@@ -57,10 +60,32 @@ class Shard(NamedTuple):
         return Numbers(file, self.form.dtype, header, self.tokens)
 
 
-def opened(given: Sequence[Any], format: str | None, check: str, shuffle: str | None) -> Tokens:  # noqa: A002
+class How(NamedTuple):
+    """How corpora are opened."""
+
+    format: str | None = None
+    check: str = "size"
+    shuffle: str | None = None
+    within: int | None = None
+    cache: PieceCache | None = None
+
+
+def cache_of(folder: str | PathLike[str] | None, limit: int | None) -> PieceCache | None:
+    """Where pieces of far shards are kept; None if nothing is said and there is no cache folder."""
+    if limit is not None and limit < PIECE:
+        raise ValueError(f"cache_bytes: found {limit}, expected {PIECE} or more")
+    if folder is None:
+        kept = cache_dir()
+        if kept is None:
+            return None
+        folder = Path(kept) / "shards"
+    return PieceCache(Path(folder), CACHE_BYTES if limit is None else limit)
+
+
+def opened(given: Sequence[Any], how: How) -> Tokens:
     """Corpora one after the other."""
-    files = Files(check)
-    found = [_tokens(corpus, format, files, shuffle) for corpus in given]
+    files = Files(how.check)
+    found = [_tokens(corpus, how, files) for corpus in given]
     first = found[0]
     for other in found[1:]:
         other.same_vocabulary(first)
@@ -75,19 +100,46 @@ def opened(given: Sequence[Any], format: str | None, check: str, shuffle: str | 
     return Tokens(f"{first.name} and {len(found) - 1} more", parts, first.vocab_size, first.fingerprint, digest)
 
 
-def _tokens(corpus: str | PathLike[str] | Corpus, format: str | None, files: Files, shuffle: str | None) -> Tokens:  # noqa: A002
+def _tokens(corpus: str | PathLike[str] | Corpus, how: How, files: Files) -> Tokens:
     where = getattr(corpus, "where", corpus)  # an open corpus: the folder, and the format that was chosen
+    name = how.format
     if isinstance(where, tuple):
-        where, format = where[0], format or where[1]  # noqa: A001
-    folder = Path(where)  # type: ignore[arg-type]
-    manifest = read_manifest(folder)
-    form = _format(manifest, folder, format, shuffle)
-    shards = _shards(manifest, folder, form)
+        where, name = where[0], name or where[1]
+    store = open_store(where) if is_far(where) else None  # type: ignore[arg-type]
+    folder = Path(store.place if store else where)  # type: ignore[arg-type]
+    manifest = read_manifest(store or folder)
+    form = _format(manifest, folder, name, how.shuffle)
+    shards = _shards(manifest, folder, form, (lambda file: _far(file, store, how.cache)) if store else _near(folder))
     parts = [part for shard in shards if shard.tokens for part in _parts(shard, files)]
     facts = [manifest["vocab"]["fingerprint"], form.name]
     facts += [[file.size, file.sha256] for shard in shards for file in shard.files.values()]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    return Tokens(str(folder), parts, manifest["vocab"]["tokens"], manifest["vocab"]["fingerprint"], digest)
+    place = store.place if store else str(folder)
+    found = Tokens(place, parts, manifest["vocab"]["tokens"], manifest["vocab"]["fingerprint"], digest)
+    if found.far:
+        _check_cache(found, how)
+    return found
+
+
+def _near(folder: Path) -> Callable[[dict[str, Any]], Listed]:
+    return lambda file: Listed(folder / file["name"], file["bytes"], file["sha256"])
+
+
+def _far(file: dict[str, Any], store: Store, cache: PieceCache | None) -> Listed:
+    if cache is None:
+        raise CorpusError(store.place, InWords("no cache folder"), "cache=FOLDER, for pieces of its shards")
+    far = FarFile(store, file["name"], file["bytes"], file["sha256"], cache)
+    return Listed(store.where(file["name"]), file["bytes"], file["sha256"], far)
+
+
+def _check_cache(tokens: Tokens, how: How) -> None:
+    """CorpusError where each sequence would fetch a piece of its own, again and again."""
+    size = tokens.total * tokens.dtype.itemsize
+    if how.shuffle is not None and how.within is None and how.cache is not None and size > how.cache.limit:
+        raise CorpusError(
+            tokens.name, InWords(f"{size} bytes of ids, shuffled as a whole, and cache_bytes={how.cache.limit}"),
+            "within=N (sequences that are shuffled with each other), or a larger cache",
+        )  # fmt: skip
 
 
 def _format(manifest: Manifest, folder: Path, name: str | None, shuffle: str | None) -> Format:
@@ -109,14 +161,10 @@ def _format(manifest: Manifest, folder: Path, name: str | None, shuffle: str | N
     return make_formats([name], facts)[0]
 
 
-def _shards(manifest: Manifest, folder: Path, form: Format) -> list[Shard]:
+def _shards(manifest: Manifest, folder: Path, form: Format, listed: Callable[[dict[str, Any]], Listed]) -> list[Shard]:
     found = []
     for number, shard in enumerate(manifest["shards"]):
-        files = {
-            file["name"]: Listed(folder / file["name"], file["bytes"], file["sha256"])
-            for file in shard["files"]
-            if file["name"].startswith(f"{form.name}/")
-        }
+        files = {file["name"]: listed(file) for file in shard["files"] if file["name"].startswith(f"{form.name}/")}
         found.append(Shard(folder, form, label_of(shard, number), shard["documents"], shard["tokens"], files))
     return found
 
@@ -144,7 +192,7 @@ def _megatron(shard: Shard, files: Files) -> FilePart:
     assert isinstance(form, Megatron)
     head = bytearray(ARRAYS_AT)
     files.read_into(index, memoryview(head), 0)
-    sequences, ends = form.counts(index.path, bytes(head))
+    sequences, ends = form.counts(Path(index.path), bytes(head))
     if ends != shard.documents + 1:
         raise CorpusError(str(index.path), InWords(f"{ends - 1} documents"), f"{shard.documents}, as the manifest says")
     starts = Numbers(index, INT64, ARRAYS_AT + 4 * sequences, sequences)
@@ -160,10 +208,11 @@ def _arrow(shard: Shard, files: Files) -> list[Part]:
     """A part a record batch, read where its buffers lie."""
     from jittok.corpus.formats.tables import batches_of
 
+    _local(shard)
     file = shard.file(".arrow")
-    files.opened(file)  # its size is that of the manifest
+    files.open(file)  # its size is that of the manifest
     parts: list[Part] = []
-    for batch in batches_of(file.path):
+    for batch in batches_of(Path(file.path)):
         starts = Numbers(file, np.dtype("<i4"), batch.offsets, batch.documents + 1 if batch.documents else 0)
         ids = Numbers(file, np.dtype("<i4"), batch.ids, batch.tokens)
         parts.append(FilePart(files, _fitting(ids), _fitting(starts)))
@@ -184,8 +233,17 @@ def _fitting(numbers: Numbers) -> Numbers:
     return numbers
 
 
+def _local(shard: Shard) -> None:
+    if any(file.far for file in shard.files.values()):
+        raise CorpusError(
+            next(str(file.path) for file in shard.files.values()), InWords(f"format {shard.form.name} in a bucket"),
+            "npy, nanogpt, llmc, megatron or datatrove, of which parts can be read; or a copy of it on this machine",
+        )  # fmt: skip
+
+
 def _blocks(shard: Shard, files: Files) -> list[Part]:
+    _local(shard)
     for file in shard.files.values():
-        files.opened(file)
+        files.open(file)
     blocks = shard.form.blocks(shard.folder, shard.label, shard.documents)
     return [BlocksPart(blocks, Keeper(HELD_BLOCKS), shard.tokens)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jittok.common.locks import Lock
 from jittok.corpus.formats.base import Block, Lazy
-from jittok.corpus.reading.files import Files, Numbers
+from jittok.corpus.reading.files import Files, Numbers, read_at
 from jittok.errors import CorpusError, InWords
 
 STRIDE = 128
@@ -32,6 +32,7 @@ class Part(Protocol):
 
     tokens: int
     dtype: np.dtype[Any]
+    far: bool
 
     def read(self, first: int, target: memoryview) -> None:
         """Fill the bytes of `target` with ids from `first` on."""
@@ -39,6 +40,9 @@ class Part(Protocol):
     def marks(self, low: int, high: int, marks: Marks, at: int) -> int:
         """Write the places between `low` and `high` where documents begin (and perhaps some around) to `marks` from
         `at` on; where they end. More than fit are a ValueError, with how many there are as its argument."""
+
+    def ahead(self, first: int, count: int) -> None:
+        """Have ids fetched that will be read, where they are far."""
 
     def offsets(self) -> NDArray[np.int64]:
         """Where documents begin, and where the last one ends; empty documents may be missing."""
@@ -60,32 +64,42 @@ class FilePart:
         self.files, self.ids, self.borders, self.unit = files, ids, borders, unit
         self.tokens, self.dtype = ids.size, ids.dtype
         self._sample: memoryview | None = None
+        self.far = ids.file.far is not None
+        self._width, self._at, self._file = self.dtype.itemsize, ids.at, ids.file
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FilePart, (self.files, self.ids, self.borders, self.unit)
 
     def read(self, first: int, target: memoryview) -> None:
         """Fill `target` with ids."""
-        self.files.read_into(self.ids.file, target, self.ids.at + first * self.dtype.itemsize)
+        at, opened = self._at + first * self._width, self._file.opened
+        if opened is None or read_at(opened.descriptor, target, at) != len(target):
+            self.files.read_into(self._file, target, at)
 
     def marks(self, low: int, high: int, marks: Marks, at: int) -> int:
         """Borders from around `low` to around `high`, read from the file."""
         sample = self._sample or self._sampled()
-        first = max(bisect_right(sample, low) - 1, 0) * STRIDE
-        last = min(bisect_left(sample, high) * STRIDE, self.borders.size)
-        end = at + last - first
+        block, numbers = bisect_right(sample, low) - 1, self.borders
+        first, last = max(block, 0) * STRIDE, bisect_left(sample, high, max(block, 0)) * STRIDE
+        end = at + min(last, numbers.size) - first
         if end > marks.numbers.size:
             raise NoRoomError(end)
         if end <= at:
             return at
-        numbers = self.borders
         if numbers.dtype.itemsize == 8:
-            self.files.read_into(numbers.file, marks.raw[8 * at : 8 * end], numbers.at + 8 * first)
+            target, place, opened = marks.raw[8 * at : 8 * end], numbers.at + 8 * first, numbers.file.opened
+            if opened is None or read_at(opened.descriptor, target, place) != len(target):
+                self.files.read_into(numbers.file, target, place)
             if self.unit != 1:
                 marks.numbers[at:end] //= self.unit
         else:
-            marks.numbers[at:end] = self.files.array(numbers, first, last - first)
+            marks.numbers[at:end] = self.files.array(numbers, first, end - at)
         return end
+
+    def ahead(self, first: int, count: int) -> None:
+        """Have far ids fetched that will be read."""
+        if self._file.far is not None:
+            self._file.far.ahead(self._at + first * self._width, count * self._width)
 
     def offsets(self) -> NDArray[np.int64]:
         """All borders, checked."""
@@ -126,7 +140,7 @@ class BlocksPart:
     How many ids a block has is known when it was read: finding an id reads the blocks before it once.
     """
 
-    dtype = WIDE
+    dtype, far = WIDE, False
 
     def __init__(self, blocks: Sequence[Lazy], keeper: Keeper, tokens: int | None = None) -> None:
         self.blocks, self.keeper = blocks, keeper
@@ -164,6 +178,9 @@ class BlocksPart:
             np.subtract(offsets[first:last], shift, out=marks.numbers[at:end])
             at = end
         return at
+
+    def ahead(self, first: int, count: int) -> None:
+        """Nothing: blocks are local."""
 
     def offsets(self) -> NDArray[np.int64]:
         """All of them."""

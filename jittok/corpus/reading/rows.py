@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.reading.kernels import FACTS, NO_TOKEN, Rows
-from jittok.corpus.reading.order import Order, name_of
+from jittok.corpus.reading.order import NearOrder, Order, name_of
 from jittok.corpus.reading.packing import Split, Table
 from jittok.corpus.reading.tokens import Tokens, Workspace
 
@@ -34,9 +34,13 @@ class Source(Protocol):
 
     count: int
     tokens: Tokens
+    far: bool
 
     def read(self, numbers: NDArray[np.int64], rows: Sequence[int], work: Gathering) -> None:
         """Read these sequences into rows of the work."""
+
+    def ahead(self, numbers: NDArray[np.int64]) -> None:
+        """Have the ids of these sequences fetched, where they are far."""
 
 
 class Gathering:
@@ -53,8 +57,8 @@ class Gathering:
         """Read the ids and marks of a run; where they begin, and between which marks."""
         width = tokens.dtype.itemsize
         begin, self.used = self.used, self.used + (stop - first) * width + 3 & ~3
-        tokens.read(first, stop - first, self.raw[begin : begin + (stop - first) * width])
-        low, self.marks = self.marks, self.space.marked(tokens, first, stop, self.marks)
+        low, raw = self.marks, self.raw[begin : begin + (stop - first) * width]
+        self.marks = tokens.read_marked(first, stop, raw, self.space, low)
         return begin // width, low, self.marks
 
     def pieces(self, tokens: Tokens, firsts: list[int], counts: list[int]) -> tuple[int, int, int, int]:
@@ -84,16 +88,20 @@ EMPTY = Tokens("nothing", [], 1)
 class OneCorpus:
     """Sequences of tokens, in their order or shuffled by a seed."""
 
-    def __init__(self, tokens: Tokens, packing: Split | Table, seed: int | None, name: str = "") -> None:
-        self.tokens, self.packing, self.seed, self.name = tokens, packing, seed, name
+    def __init__(
+        self, tokens: Tokens, packing: Split | Table, seed: int | None, name: str = "", within: int | None = None
+    ) -> None:
+        self.tokens, self.packing, self.seed, self.name, self.within = tokens, packing, seed, name, within
         self.count = packing.sequences()
+        self.far = tokens.far
         self._order = lru_cache(4)(self._of_epoch)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OneCorpus, (self.tokens, self.packing, self.seed, self.name)
+        return OneCorpus, (self.tokens, self.packing, self.seed, self.name, self.within)
 
-    def _of_epoch(self, epoch: int) -> Order:
-        return Order(self.count, name_of(self.seed or 0, f"{self.name}{SEQUENCES}", epoch))
+    def _of_epoch(self, epoch: int) -> Order | NearOrder:
+        name = name_of(self.seed or 0, f"{self.name}{SEQUENCES}", epoch)
+        return Order(self.count, name) if self.within is None else NearOrder(self.count, name, self.within)
 
     def ordered(self, numbers: NDArray[np.int64]) -> list[int]:
         """Which sequences these are."""
@@ -130,6 +138,19 @@ class OneCorpus:
                 first += step
                 place += step
 
+    def ahead(self, numbers: NDArray[np.int64]) -> None:
+        """Have the ids of these sequences fetched, where they are far."""
+        if not self.tokens.far or not numbers.size:
+            return
+        packing, sequences = self.packing, self.ordered(numbers)
+        if isinstance(packing, Split):
+            for number in sequences:
+                self.tokens.ahead(number * packing.step, packing.length)
+            return
+        for firsts, counts in packing.rows(sequences):
+            for first, count in zip(firsts, counts, strict=True):
+                self.tokens.ahead(first, count)
+
     def _read_pieces(self, pieces: list[tuple[list[int], list[int]]], rows: Sequence[int], work: Gathering) -> None:
         narrow = int(self.tokens.dtype.itemsize == 2)
         for row, (firsts, counts) in zip(rows, pieces, strict=True):
@@ -146,6 +167,7 @@ class Mix:
         self.sources, self.shares, self.seed = sources, shares, seed
         self.tokens = sources[0].tokens
         self.count = sum(shares)
+        self.far = any(source.far for source in sources)
         self._ends = np.cumsum(shares)
         self._order = lru_cache(4)(self._of_epoch)
 
@@ -157,6 +179,16 @@ class Mix:
 
     def read(self, numbers: NDArray[np.int64], rows: Sequence[int], work: Gathering) -> None:
         """Read these sequences, corpus after corpus."""
+        for k, within, some in self._shared(numbers):
+            self.sources[k].read(within, [rows[at] for at in some], work)
+
+    def ahead(self, numbers: NDArray[np.int64]) -> None:
+        """Have the ids of these sequences fetched, where they are far."""
+        for k, within, _ in self._shared(numbers):
+            self.sources[k].ahead(within)
+
+    def _shared(self, numbers: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], list[int]]]:
+        """Which corpus has which of these: its number, its sequences, their places among the numbers."""
         epochs = numbers // self.count
         places = np.empty(numbers.size, np.int64)
         for epoch in np.unique(epochs).tolist():
@@ -166,7 +198,7 @@ class Mix:
         within = places - (self._ends - self.shares)[which] + epochs * np.array(self.shares)[which]
         for k in np.unique(which).tolist():
             some = np.flatnonzero(which == k)
-            self.sources[k].read(within[some], [rows[at] for at in some.tolist()], work)
+            yield k, within[some], some.tolist()
 
 
 def laid_out(source: Source, numbers: NDArray[np.int64], shape: Shape, space: Workspace) -> tuple[NDArray[Any], ...]:

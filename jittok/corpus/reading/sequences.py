@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.reading import packing
-from jittok.corpus.reading.order import Order, name_of
+from jittok.corpus.reading.order import SPREAD, Order, name_of
 from jittok.corpus.reading.rows import Mix, OneCorpus, Shape, Source, laid_out
 from jittok.corpus.reading.tokens import Tokens, Workspace
 from jittok.errors import CorpusError, InWords
@@ -79,8 +79,11 @@ def sequences(
     shuffle: str | None = None,
     seed: int = 0,
     targets: bool = False,
+    within: int | None = None,
     format: str | None = None,  # noqa: A002
     check: str = "size",
+    cache: str | os.PathLike[str] | None = None,
+    cache_bytes: int | None = None,
 ) -> Sequences:
     """Sequences of `length` ids of a finished corpus, of several one after the other (a list), or of a mix (a mapping
     of corpora to weights; with `shuffle`).
@@ -91,9 +94,13 @@ def sequences(
     in windows of 16,384 pieces, which leaves hundredths of a percent to padding.
     shuffle: None, the order of the documents; "sequences", another order of the sequences in each epoch; "documents":
     documents are put together in an order drawn once, and their sequences in another order in each epoch.
+    within: shuffle sequences with about so many others instead of all, for shards in a bucket or on slow disks.
     targets: also the next ids, as int64; with "split" a sequence then reads one id more, the first of the next one.
     format: which of the formats that the corpus was written in; by default the one that is read fastest.
     check: "size" compares each file that is used with the manifest's size, "sha256" also its digest, once a process.
+
+    cache, cache_bytes: of a corpus in a bucket (s3://, gs://, az://), the folder that pieces of its shards are kept in
+    (by default one beside the compiled kernels) and its bound (16 GB); processes of one machine share it.
 
     >>> import jittok.corpus
     >>> found = jittok.corpus.sequences("shards", 1024, shuffle="sequences", seed=7)  # doctest: +SKIP
@@ -105,11 +112,15 @@ def sequences(
     """
     shape = _checked(length, overlap, pack, pad_id, shuffle, targets)
     _one_of("check", check, ("size", "sha256"))
-    recipe = _Recipe(shape, overlap, pack, pad_id is not None, shuffle, operator.index(seed))
-    from jittok.corpus.reading.opening import opened
+    if within is not None and (within < SPREAD or shuffle is None):
+        raise ValueError(f"within: found {within} with shuffle={shuffle!r}, expected {SPREAD} or more, and a shuffle")
+    recipe = _Recipe(shape, overlap, pack, pad_id is not None, shuffle, operator.index(seed), within)
+    from jittok.corpus.reading.opening import How, cache_of, opened
+
+    how = How(format, check, shuffle, within, cache_of(cache, cache_bytes))
 
     def tokens_of(given: Sequence[One]) -> Tokens:
-        return opened(given, format, check, shuffle)
+        return opened(given, how)
 
     if isinstance(corpora, Mapping):
         return _mixed(corpora, recipe, tokens_of)
@@ -151,10 +162,11 @@ class _Recipe(NamedTuple):
     padded: bool
     shuffle: str | None
     seed: int
+    within: int | None
 
     def source(self, tokens: Tokens, name: str = "") -> OneCorpus:
         """The sequences of these tokens; `name` makes the order another one than those of others."""
-        return OneCorpus(tokens, self._packing(tokens, name), self.seed if self.shuffle else None, name)
+        return OneCorpus(tokens, self._packing(tokens, name), self.seed if self.shuffle else None, name, self.within)
 
     def _packing(self, tokens: Tokens, name: str) -> packing.Split | packing.Table:
         more = int(self.shape.targets and self.pack == "split")
@@ -265,6 +277,15 @@ class Sequences:
             )
         found = laid_out(self._source, numbers, self.shape, self._space)
         return WithTargets(*found) if self.shape.targets else Packed(*found)
+
+    @property
+    def far(self) -> bool:
+        """Whether any shard is in a bucket."""
+        return self._source.far
+
+    def ahead(self, numbers: NDArray[np.int64]) -> None:
+        """Have the shards' pieces fetched that `stream` will need for these numbers, in other threads."""
+        self._source.ahead(numbers)
 
     def epoch(self, number: int) -> Sequences:
         """The same in the order of another epoch; epochs count from 0."""

@@ -26,6 +26,7 @@ class Tokens:
         self.dtype = self.parts[0].dtype if self.parts else np.dtype("<i4")
         self.firsts = np.cumsum([0, *(part.tokens for part in self.parts)]).tolist()
         self.total = self.firsts[-1]
+        self.far = any(part.far for part in self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokens, (self.name, self.parts, self.vocab_size, self.fingerprint, self.digest)
@@ -39,6 +40,33 @@ class Tokens:
             part.read(skip, raw[done * width : (done + some) * width])
             done += some
             at += 1
+
+    def read_marked(self, first: int, stop: int, raw: memoryview, space: Workspace, at: int) -> int:
+        """Fill `raw` with ids of a run, write where documents begin in it from mark `at` on; where the marks end."""
+        k = bisect_right(self.firsts, first) - 1
+        base = self.firsts[k]
+        if stop > self.firsts[k + 1]:
+            self.read(first, stop - first, raw)
+            return space.marked(self, first, stop, at)
+        part = self.parts[k]
+        part.read(first - base, raw)
+        try:
+            end = part.marks(first - base, stop - base, space.marks, at)
+        except NoRoomError:
+            return space.marked(self, first, stop, at)
+        if base:
+            space.marks.numbers[at:end] += base
+        return end
+
+    def ahead(self, first: int, count: int) -> None:
+        """Have ids fetched that will be read, where they are far."""
+        if not self.far:
+            return
+        at = bisect_right(self.firsts, first) - 1
+        while count > 0 and at < len(self.parts):
+            some = min(count, self.firsts[at + 1] - first)
+            self.parts[at].ahead(first - self.firsts[at], some)
+            first, count, at = first + some, count - some, at + 1
 
     def marks(self, first: int, stop: int, marks: Marks, at: int) -> int:
         """Write where documents begin between `first` and `stop`; where the marks end. They never fall."""

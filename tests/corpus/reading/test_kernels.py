@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jittok.corpus.reading import packing
 from jittok.corpus.reading.kernels import next_fit, permute
-from jittok.corpus.reading.order import Order, name_of
+from jittok.corpus.reading.order import NearOrder, Order, name_of
 from jittok.reference import sequences as plain
 
 
@@ -69,3 +69,17 @@ def test_best_fit_leaves_hundredths_of_a_percent():
     _, ends = packing._BestFit(2048)(sizes)
     assert int(sizes.sum()) > 0.999 * 2048 * ends.size
     assert ends.size < len(plain.whole(sizes.tolist(), 2048)) * 0.92
+
+
+@given(count=st.integers(1, 900), within=st.integers(16, 300), seed=st.integers(0, 5))
+def test_a_near_order_is_that_of_the_reference_and_has_each_number_once(count, within, seed):
+    found = NearOrder(count, f"{seed}/x", within)(np.arange(count, dtype=np.int64)).tolist()
+    assert found == [plain.near(k, count, within, f"{seed}/x") for k in range(count)]
+    assert sorted(found) == [*range(count)]
+
+
+def test_a_near_order_needs_few_runs_at_a_time():
+    order = NearOrder(100_000, "x", 1600)
+    for first in (0, 48_000, 80_000):
+        some = order(np.arange(first, first + 1600, dtype=np.int64))
+        assert len({number // 100 for number in some.tolist()}) == 16

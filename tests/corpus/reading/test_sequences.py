@@ -213,7 +213,7 @@ def test_few_files_are_open_at_once(corpora, monkeypatch):
     found = sequences(folder, 16, shuffle="sequences")
     assert lists(found) == expected(documents, 16, shuffle="sequences")
     assert len(found._source.tokens.parts) > 2
-    assert len(found._source.tokens.parts[0].files._open) <= 2
+    assert len(found._source.tokens.parts[0].files.order) <= 2
 
 
 @pytest.mark.parametrize(

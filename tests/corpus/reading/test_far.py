@@ -1,0 +1,162 @@
+"""Shards in a bucket: the same sequences, each byte fetched once, a bound on disk, and clear errors."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import time
+
+import pytest
+
+from jittok.corpus import sequences
+from jittok.corpus.reading import far, opening
+from jittok.corpus.store.local import LocalStore
+from jittok.errors import CorpusError
+
+PAD = 50256
+PIECE = 256
+
+
+class Far(LocalStore):
+    """A store that counts what is read of it, and by which threads."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.store, self.place = LocalStore(folder), f"s3://bucket{folder}"
+        self.reads, self.cut = [], {}
+
+    def read(self, name, start=0, stop=None):
+        content = self.store.read(name, start, stop)
+        content = content[: self.cut.get(name, len(content))]
+        self.reads.append((name, start, len(content), threading.current_thread() is threading.main_thread()))
+        return content
+
+
+@pytest.fixture
+def bucket(corpora, monkeypatch):
+    store = Far(corpora["short"][0])
+    monkeypatch.setattr(opening, "is_far", lambda name: str(name).startswith("s3://"))
+    monkeypatch.setattr(opening, "open_store", lambda _name: store)
+    monkeypatch.setattr(far, "PIECE", PIECE)
+    monkeypatch.setattr(opening, "PIECE", PIECE)
+    return store
+
+
+def lists(found):
+    return [tuple(array.tolist() for array in row) for row in found]
+
+
+@pytest.mark.parametrize("format", ["npy", "nanogpt", "llmc", "megatron", "datatrove"])
+@pytest.mark.parametrize("how", [{}, {"shuffle": "sequences"}, {"pack": "best", "pad_id": PAD, "shuffle": "documents"}])
+def test_far_sequences_are_those_of_a_local_copy_and_each_byte_is_fetched_once(corpora, bucket, tmp_path, format, how):
+    found = sequences("s3://x", 16, cache=tmp_path / "cache", format=format, **how)
+    assert lists(found) == lists(sequences(corpora["short"][0], 16, format=format, **how))
+    pieces = [read[:2] for read in bucket.reads]
+    assert len(pieces) == len(set(pieces))
+    before = len(bucket.reads)
+    assert lists(sequences("s3://x", 16, cache=tmp_path / "cache", format=format, **how)) == lists(found)
+    assert {name for name, *_ in bucket.reads[before:]} == {"manifest.json"}  # what another reader has fetched is used
+
+
+@pytest.mark.usefixtures("bucket")
+def test_the_cache_has_a_bound(corpora, tmp_path, monkeypatch):
+    monkeypatch.setattr(far, "OPEN_PIECES", 2)
+    found = sequences("s3://x", 16, cache=tmp_path / "cache", cache_bytes=4 * PIECE)
+    want = lists(sequences(corpora["short"][0], 16))
+    for k, row in enumerate(want):
+        assert lists([found[k]]) == [row]
+        assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) <= 4 * PIECE
+    assert not list((tmp_path / "cache").glob("*.new"))
+
+
+@pytest.mark.usefixtures("bucket")
+def test_what_another_process_removes_or_cuts_is_fetched_again(corpora, tmp_path, monkeypatch):
+    monkeypatch.setattr(far, "OPEN_PIECES", 1)
+    found = sequences("s3://x", 16, cache=tmp_path / "cache")
+    want = lists(sequences(corpora["short"][0], 16))
+    for turn in range(2):
+        assert lists(found) == want
+        for path in (tmp_path / "cache").iterdir():
+            if turn:
+                path.unlink()
+            else:
+                os.truncate(path, 3)
+    other = sequences("s3://x", 16, cache=tmp_path / "cache")
+    assert lists(other) == want
+
+
+def test_a_loader_fetches_ahead_in_other_threads(corpora, bucket, tmp_path):
+    found = sequences("s3://x", 16, cache=tmp_path / "cache", shuffle="sequences", seed=1)
+    want = lists(sequences(corpora["short"][0], 16, shuffle="sequences", seed=1))
+    loader = found.loader(2)
+    batches = iter(loader)
+    had = [*zip(*(array.tolist() for array in next(batches)), strict=True)]
+    for _ in range(200):
+        time.sleep(0.01)
+        if not found._source.tokens.parts[0].ids.file.far.cache._ahead._known:
+            break
+    bucket.reads.clear()
+    for _ in range(far.FETCHERS):
+        had += [*zip(*(array.tolist() for array in next(batches)), strict=True)]
+    assert not [name for name, _, _, main in bucket.reads if main and name.endswith("ids.npy")]
+    assert had == want[: len(had)]
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_pickle_reads_the_same(corpora, tmp_path, monkeypatch):
+    monkeypatch.setattr(Far, "__reduce__", lambda self: (Far, (self.store.local,)))
+    found = pickle.loads(pickle.dumps(sequences("s3://x", 16, cache=tmp_path / "cache")))
+    assert lists(found) == lists(sequences(corpora["short"][0], 16))
+
+
+def test_an_object_of_another_size_or_none_is_refused(bucket, tmp_path):
+    found = sequences("s3://x", 16, cache=tmp_path / "cache")
+    bucket.cut["npy/00000.ids.npy"] = 10
+    with pytest.raises(CorpusError, match=r"npy/00000\.ids\.npy: found \d+ bytes, expected \d+, as the manifest says"):
+        found[0]
+    bucket.store = LocalStore(tmp_path)
+    with pytest.raises(CorpusError, match=r"found no such object, expected a shard that the manifest lists"):
+        found[0]
+    with pytest.raises(CorpusError, match=r"found no such file, expected the manifest of a finished corpus"):
+        sequences("s3://x", 16, cache=tmp_path / "cache")
+
+
+@pytest.mark.usefixtures("bucket")
+def test_digests_of_far_shards_are_compared_on_request(tmp_path, monkeypatch):
+    assert len(lists(sequences("s3://x", 16, cache=tmp_path / "cache", check="sha256"))) > 10
+    real = Far.read
+
+    def changed(self, name, start=0, stop=None):
+        content = real(self, name, start, stop)
+        return content[:-1] + bytes([content[-1] ^ 1]) if name.endswith("ids.npy") else content
+
+    monkeypatch.setattr(Far, "read", changed)
+    with pytest.raises(CorpusError, match="found SHA-256"):
+        sequences("s3://x", 16, cache=tmp_path / "other", check="sha256")[0]
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_shuffle_that_would_fetch_again_and_again_is_refused(corpora, tmp_path):
+    how = {"shuffle": "sequences", "cache": tmp_path / "cache", "cache_bytes": 4 * PIECE}
+    with pytest.raises(CorpusError, match=r"shuffled as a whole, and cache_bytes=1024, expected within=N"):
+        sequences("s3://x", 16, **how)
+    near = sequences("s3://x", 16, within=32, **how)
+    assert sorted(lists(near)) == sorted(lists(sequences(corpora["short"][0], 16)))
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("format", ["arrow", "olmo", "parquet"])
+def test_what_cannot_be_read_in_parts_is_refused(tmp_path, format):
+    with pytest.raises(CorpusError, match=f"found format {format} in a bucket, expected npy, nanogpt"):
+        sequences("s3://x", 16, cache=tmp_path / "cache", format=format)
+
+
+def test_impossible_arguments_say_what_was_found(corpora):
+    folder = corpora["short"][0]
+    with pytest.raises(ValueError, match="cache_bytes: found 5"):
+        sequences(folder, 16, cache_bytes=5)
+    with pytest.raises(ValueError, match="within: found 3"):
+        sequences(folder, 16, within=3, shuffle="sequences")
+    with pytest.raises(ValueError, match="within: found 99 with shuffle=None"):
+        sequences(folder, 16, within=99)
