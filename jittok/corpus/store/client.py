@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jittok.common.locks import Lock
 from jittok.corpus.store.base import Unreachable
-from jittok.errors import CorpusError, InWords, JittokError
+from jittok.errors import CorpusError, InWords, JittokError, missing
 
 T = TypeVar("T")
 log = logging.getLogger("jittok")
@@ -74,7 +74,7 @@ def parse(url: str) -> Bucketed:
 
 def missing_cloud(what: str) -> ImportError:
     """The error where obstore is not installed."""
-    return ImportError(f"{what} needs obstore: pip install 'jittok[cloud]'", name="obstore")
+    return missing(what, "obstore", "cloud")
 
 
 def library(what: str = "a bucket") -> Any:

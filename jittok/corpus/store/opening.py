@@ -28,7 +28,7 @@ def is_far(name: str | os.PathLike[str]) -> bool:
 def open_store(place: str | os.PathLike[str]) -> Store:
     """The store of a folder or of a URL: s3://BUCKET/PREFIX, gs://, az://, memory://, file://. Nothing is asked yet.
 
-    Raises CorpusError for another scheme, ImportError where `jittok[cloud]` is not installed.
+    Raises CorpusError for another scheme, ImportError without the extra `cloud`.
     """
     name = os.fsdecode(place)
     for start in LOCAL:
