@@ -94,6 +94,9 @@ def check(table: Any, template: list[tuple[int, int]], sources: tuple[Any, Any],
 @example(([(FIRST_TEXT, 0)], False, [(0, 0)], "only_first", 0, 0, "left"), True)
 @example(([(1, 0), (FIRST_TEXT, 0), (SECOND_TEXT, 1)], True, [(0, 9), (9, 9)], "longest_first", 5, 1, "right"), True)
 @example(([(FIRST_TEXT, 0)], False, [(9, 0)], "only_second", 5, 1, "right"), False)
+@example(([(FIRST_TEXT, 0), (SECOND_TEXT, 1)], True, [(3, 4)], "only_first", 4, 0, "right"), False)  # all of its ids
+@example(([(FIRST_TEXT, 0)], False, [(3, 0)], "longest_first", 0, 1, "right"), True)
+@example(([(FIRST_TEXT, 0)], False, [(4, 0)], "longest_first", 3, 1, "left"), True)  # the last window is short
 def test_rows_are_those_of_the_reference(case: tuple[Any, ...], every: bool) -> None:
     template, paired, texts, strategy, room, overlap, side = case
     (first, of_first), (second, of_second) = arrays([a for a, _ in texts]), arrays([b for _, b in texts])

@@ -14,7 +14,7 @@ import jittok
 from jittok.cli import main
 from jittok.common.pipeline import models, steps
 from jittok.common.pipeline.descriptions import in_words
-from jittok.common.pipeline.pipeline import FIRST_TEXT
+from jittok.common.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT
 from jittok.errors import EncodingFailed
 from jittok.reference.tokenize import around, tokenize
 from jittok.vocab import NO_TOKEN, bundled_names
@@ -114,3 +114,15 @@ def test_info_shows_the_steps_of_a_gguf(capsys: pytest.CaptureFixture[str]) -> N
     known = json.loads(capsys.readouterr().out)["steps"]
     assert known["normalize"][0] == "PrependBehindSpecial(text='▁')"
     assert known["around"] == [1, "text"]
+
+
+def test_a_pair_has_the_separator_of_its_vocabulary(vocab_of):
+    tokens = [b"<s>", b"</s>", b"|", b"a"]
+    ids = {"bos_id": 0, "eos_id": 1, "sep_id": 2}
+    of_server = vocab_of(tokens, type="ugm", add_bos=True, add_eos=True, add_sep=True, **ids).pipeline
+    assert of_server.template(True) == ((0, 0), (FIRST_TEXT, 0), (1, 0), (2, 0), (SECOND_TEXT, 0), (1, 0))
+    bert = vocab_of(tokens, type="wpm", add_bos=True, **ids).pipeline
+    assert bert.template(True) == ((0, 0), (FIRST_TEXT, 0), (2, 0), (SECOND_TEXT, 1), (2, 1))
+    plain = vocab_of(tokens, type="ugm", add_bos=True, **ids).pipeline
+    assert plain.template(True) == plain.template(True, False) == ((FIRST_TEXT, 0), (SECOND_TEXT, 1))
+    assert bert.template(False) == ((0, 0), (FIRST_TEXT, 0), (2, 0))
