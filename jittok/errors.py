@@ -35,7 +35,7 @@ _WITH_VALUE = r"(?<![\w-])--(engine|input-format|llama-cpp|on-error|pre) (\w[\w.
 _SAME = (
     "alphabet append-eos bos by cache-bytes column dtype engine eos explain field join keep like limit-alphabet "
     "llama-cpp max-document-bytes max-token-length memory min-frequency normalization on-error out pad pre pre-regex "
-    "range-bytes sample separator shard-bytes size special unk weight work"
+    "range-bytes sample separator shard-bytes size special train-val unk weight work"
 )
 IN_PYTHON = {
     **{name: name.replace("-", "_") for name in _SAME.split()},

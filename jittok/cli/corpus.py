@@ -39,6 +39,8 @@ jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --append-eos
 jittok corpus data/ --vocab gpt-2 --out shards --format megatron,parquet
 # beside the ids of each document, where it is from
 jittok corpus data/*.jsonl --vocab gpt-2 --out shards --keep id,meta.url
+# two corpora, shards/train and shards/val
+jittok corpus data/*.jsonl --vocab gpt-2 --out shards --train-val 0.995
 # standard input, one document per line
 zcat dump.gz | jittok corpus - --lines --vocab gpt-2 --out shards
 # check the files, and re-tokenize a sample
@@ -67,6 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep", metavar="FIELD,...", type=_names, default=(),
         help="fields of JSON Lines, columns of tables to keep beside the ids: columns of arrow and parquet, a table in "
         "kept/ for other formats",
+    )  # fmt: skip
+    output.add_argument(
+        "--train-val", metavar="SHARE", type=float,
+        help="two corpora: this share of the documents in DIR/train, the others in DIR/val, by a hash of each document",
     )  # fmt: skip
     add_reading(parser, separator=True)
     add_on_error(parser)
@@ -101,27 +107,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compile, or predict."""
-    from jittok.corpus.compiler import compile_corpus
-    from jittok.corpus.progress import ProgressLine
+    from dataclasses import replace
+
+    from jittok.corpus.options import PARTS
 
     chosen = _options(options)
     tok = open_vocab(options, _cache_bytes(options))
     tell_slow(tok)
     if options.dry_run:
         return _dry_run(tok, options, chosen)
+    out = options.out.rstrip("/") or "/"
+    parts = [(out, chosen)]
+    if options.train_val is not None:
+        parts = [(f"{out}/{part}", replace(chosen, part=part, train_val=options.train_val)) for part in PARTS]
+    summaries = [_compile(tok, out, of_part, options) for out, of_part in parts]
+    if not options.json:
+        tell("".join(map(_summary_text, summaries)))
+    elif options.train_val is None:
+        write(json.dumps(summaries[0].to_dict()) + "\n")
+    else:
+        write(json.dumps({part: each.to_dict() for part, each in zip(PARTS, summaries, strict=True)}) + "\n")
+    return 0
+
+
+def _compile(tok: Any, out: str, chosen: Options, given: argparse.Namespace) -> Summary:
+    from jittok.corpus.compiler import compile_corpus
+    from jittok.corpus.progress import ProgressLine
+
     line = ProgressLine()
     try:
-        summary = compile_corpus(
-            options.inputs, tok, options.out, chosen, threads=options.threads, engine=options.engine,
-            check_space=not options.no_space_check, report=line,
+        return compile_corpus(
+            given.inputs, tok, out, chosen, threads=given.threads, engine=given.engine,
+            check_space=not given.no_space_check, report=line,
         )  # fmt: skip
     finally:
         line.close()
-    if options.json:
-        write(json.dumps(summary.to_dict()) + "\n")
-    else:
-        tell(_summary_text(summary))
-    return 0
 
 
 def _cache_bytes(given: argparse.Namespace) -> int | None:

@@ -154,7 +154,12 @@ def inputs_of(inputs: Sequence[Place], options: Options, store: Store) -> tuple[
     """The inputs of a corpus, and what was left out. CorpusError for any that are not what the options expect, and for
     an output that cannot be one: checked before anything is written."""
     check_out(store)
-    sources, left_out = find_sources(inputs, options, without=store.local)
+    ours = store.local
+    if ours is not None and options.part == ours.name:  # the other part lies beside this one
+        ours = ours.parent
+    sources, left_out = find_sources(inputs, options, without=ours)
+    if options.part is not None and any(source.size is None for source in sources):
+        raise CorpusError("--train-val", InWords("an input that can be read once"), "files: each part reads them")
     check_looks(sources, options)
     check_options(sources, options)
     return sources, left_out

@@ -24,6 +24,7 @@ record it."""
 KEPT_IDS = "input_ids"
 """The column of ids in a table, which no kept field may be named after."""
 MOST_KEPT = 50
+PARTS = ("train", "val")
 DTYPES = ("auto", "uint16", "int32", "uint32")
 
 
@@ -37,6 +38,8 @@ class Options:
     column: str = "text"
     join: str | None = None  # between the texts of a list; None: a list is no text
     keep: tuple[str, ...] = ()  # fields of rows that stand beside the ids
+    part: str | None = None  # of PARTS: only these documents, by `train_val`
+    train_val: float | None = None  # the share that is for training
     lines: bool = False
     separator: str | None = None
     add_special: bool = False
@@ -61,6 +64,13 @@ class Options:
             raise CorpusError(
                 "--keep", ",".join(self.keep), f"up to {MOST_KEPT} fields, each once, and none named {KEPT_IDS}"
             )
+        if self.train_val is not None and not 0 < self.train_val < 1:
+            raise CorpusError("--train-val", self.train_val, "more than 0 and less than 1")
+        if self.part is not None:
+            _one_of("part", self.part, PARTS)
+        if (self.part is None) != (self.train_val is None):
+            found = InWords("a part without a share" if self.part else "a share without a part")
+            raise CorpusError("--train-val", found, "both: Options(part='train', train_val=0.995)")
         _one_of("--on-error", self.on_error, ON_ERROR)
         _one_of("--dtype", self.dtype, DTYPES)
         if self.kind is not None:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from jittok.common.pipeline import Pipeline
 from jittok.corpus.inputs.sources import LOST_AT, STDIN, Source, look_at
 from jittok.corpus.options import Options, from_identity
-from jittok.corpus.ranges.documents import read_texts
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.engines import encode_on_threads
 from jittok.corpus.ranges.units import Key, RawRange, read_unit, units
@@ -370,8 +369,7 @@ class ReferenceRangeEncoder(RangeEncoder):
         if raw.key not in self.keys:
             return encoded
         # read again: few ranges are checked, and the others need not keep their texts
-        kind = self.sources[raw.key.source].kind
-        texts, _, _ = self.encode(read_texts(raw, kind, self.options, stop=stop), stop)
+        texts, _, _ = self.encode(self.read(raw, stop), stop)
         docs = texts.docs
         rows = chosen(docs.stops - docs.starts)
         some = [(row, docs.between(int(docs.starts[row]), int(docs.stops[row]))) for row in rows]

@@ -15,6 +15,7 @@ from jittok.corpus.options import Options
 from jittok.corpus.ranges.documents import Bad, RangeTexts, read_texts, select
 from jittok.corpus.ranges.kept import Kept
 from jittok.corpus.ranges.places import Placed
+from jittok.corpus.ranges.split import training
 from jittok.corpus.ranges.units import Key, RawRange
 from jittok.errors import CorpusError, EncodingFailed, InWords
 from jittok.kernels.inputs import Documents
@@ -87,7 +88,7 @@ class RangeEncoder:
         two steps."""
         kept = Kept(raw, self.sources, self.options) if self.options.keep else None
         placed = Placed(raw, self.sources, self.options) if self.placed else None
-        texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
+        texts = self.read(raw, stop)
         raw.payload = None  # a long text is there once, and not any more where ids are copied
         texts, rows = self.rows(texts, stop)
         places = None if placed is None else placed(texts)
@@ -102,6 +103,14 @@ class RangeEncoder:
             raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
             texts.seen, texts.blank, size, texts.bad, places, fields, sum(bad.lost for bad in texts.bad),
         )  # fmt: skip
+
+    def read(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> RangeTexts:
+        """The documents of a range that are of the part of this corpus."""
+        texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
+        if self.options.train_val is None:
+            return texts
+        ours = training(texts.docs, self.options.train_val, stop)
+        return select(texts, ours if self.options.part == "train" else ~ours)
 
     def encode(
         self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok.corpus.inputs.json_lines import OTHER, Lines, lines_of_block
+from jittok.corpus.inputs.json_lines import OTHER, TEXT, Lines, lines_of_block
 from jittok.corpus.inputs.json_rows import kept_value
 from jittok.corpus.inputs.json_scan import GIVEN, ODD_VALUE, gather_values
 from jittok.corpus.inputs.kinds import TABLES
@@ -84,19 +84,18 @@ def _field(block: bytes, lines: Lines, k: int, name: str, fields: int) -> Any:
     """The values of one field on all lines of a block."""
     pa = arrow_for_fields()
     count = lines.codes.size
-    spans = lines.spans.reshape(count, fields, 2)[:, k]
+    spans = lines.spans.reshape(count, fields, 2)[:, k].copy()
+    spans[lines.codes != TEXT] = -1  # of which the kernel says nothing
     sizes = np.where(spans[:, 0] >= 0, spans[:, 1] - spans[:, 0], 0)
-    sizes[lines.codes == OTHER] = 0
     data, out = frozen(np.frombuffer(block, np.uint8), np.uint8), np.empty(int(sizes.sum()), np.uint8)
-    given = np.where((lines.codes == OTHER)[:, None], -1, spans).ravel()
     ends, codes = np.zeros(count, np.int64), np.zeros(count, np.uint8)
     asked = lines.codes == OTHER
     if spans.size and not asked.all():
-        size = gather_values(data, frozen(given, np.int64), 0, 2, out, ends, codes)
+        size = gather_values(data, frozen(spans.ravel(), np.int64), 0, 2, out, ends, codes)
         if size < 0:
             raise AssertionError(f"gather_values: {size}")
     if "." in name:  # of that very name or a member of an object: the kernel has looked for one of the two
-        asked = asked | (spans[:, 0] < 0)
+        asked = asked | (lines.codes == TEXT) & (spans[:, 0] < 0)
     asked = asked | (codes == ODD_VALUE)
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
     null = codes != GIVEN

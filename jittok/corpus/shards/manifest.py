@@ -162,6 +162,7 @@ def _are_words(manifest: Manifest) -> bool:
     defaults = Options().identity()
     kinds = {name: {str if default is None else type(default)} for name, default in defaults.items()}
     kinds["eos"].add(int)
+    kinds["train_val"] = {float}
     given = [(value, kinds[name]) for name, value in options.items() if name in kinds and value is not None]
     return all(isinstance(text, str) for text in texts) and all(type(value) in kind for value, kind in given)
 

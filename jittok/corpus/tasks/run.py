@@ -395,9 +395,10 @@ class TaskOutput:
 
 
 def has_text(counts: dict[str, int], options: Options) -> bool:
-    """Whether any document had a text; with "replace" those without one are documents too."""
+    """Whether any document had a text; with "replace" those without one are documents too. The part for validation may
+    be without any."""
     kept = counts["documents"] - (counts["lost"] if options.on_error == "replace" else 0)
-    return kept > 0 or not counts["bad"]
+    return kept > 0 or not counts["bad"] or options.part == "val"
 
 
 def refuse_nothing(

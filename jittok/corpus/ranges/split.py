@@ -1,0 +1,36 @@
+"""Which documents are for training and which for validation, by a hash of their bytes alone: wherever a document is, in
+whatever order and however often, it goes to one side, and the sides have nothing in common."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.kernels.inputs import Documents
+from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation
+
+BITS = 64
+AT_ONCE = 1 << 10
+"""Documents between two checks for cancellation."""
+
+
+def is_training(text: bytes | memoryview, share: float) -> bool:
+    """Whether a document is for training: the first 8 bytes of its BLAKE2b (of that size) are, as a number, below this
+    share of 2**64.
+
+    >>> is_training(b"Hello", 0.995), is_training(b"Hello", 0.1)
+    (True, False)
+    """
+    return int.from_bytes(blake2b(text, digest_size=BITS // 8).digest(), "big") < int(share * (1 << BITS))
+
+
+def training(docs: Documents, share: float, stop: Cancellation = NEVER_CANCELLED) -> NDArray[np.bool_]:
+    """bool[n]: which documents are for training. CancelledError if it is stopped."""
+    raw, found = docs.data.data, np.zeros(docs.starts.size, np.bool_)
+    for k, (start, end) in enumerate(zip(docs.starts.tolist(), docs.stops.tolist(), strict=True)):
+        if k % AT_ONCE == 0:
+            stop.check()
+        found[k] = is_training(raw[start:end], share)
+    return found
