@@ -128,7 +128,7 @@ if TYPE_CHECKING:
     convert: _Convert
     train: _Train
 
-    from jittok import arrow, compat, corpus, errors, plot, polars, ray, tokenizer, vocab  # noqa: F401
+    from jittok import arrow, chat, compat, corpus, errors, plot, polars, ray, tokenizer, vocab  # noqa: F401
 
 __version__ = "0.2.0"
 __all__ = [
@@ -176,7 +176,8 @@ _HOME = {
     "vocab": ("Vocab", "bundled_names", "read_vocab"),
 }
 _MODULES = (
-    "arrow", "compare", "compat", "convert", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train", "vocab",
+    "arrow", "chat", "compare", "compat", "convert", "corpus", "errors", "plot", "polars", "ray", "tokenizer", "train",
+    "vocab",
 )  # fmt: skip
 """Public modules, as jittok.NAME; some need an extra. `jittok.compare`, `convert` and `train` are callable."""
 _NEEDS = {"polars": "polars"}

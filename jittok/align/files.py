@@ -47,7 +47,7 @@ class FileAligner:
 
     def __init__(self, pipeline: Pipeline, add_special: bool, parse_special: bool) -> None:
         self.pipeline, self.add_special, self.parse_special = pipeline, add_special, parse_special
-        self._spelling = _spelling(pipeline)
+        self.spelling = _spelling(pipeline)
 
     def spans(
         self, docs: Documents, first: int, last: int, document_ends: NDArray[np.int64], _starts: NDArray[np.int64],
@@ -62,8 +62,8 @@ class FileAligner:
         for k, document in enumerate(range(first, last)):
             begin, end = offsets[k : k + 2].tolist()
             raw = docs.between(int(docs.starts[document]), int(docs.stops[document]))
-            if self._spelling and spelled_spans(
-                self._spelling, self.pipeline, raw, ids[begin:end], self.add_special, spans[begin:end]
+            if self.spelling and spelled_spans(
+                self.spelling, self.pipeline, raw, ids[begin:end], self.add_special, spans[begin:end]
             ):
                 continue
             if self._walked(raw, ids[begin:end], spans[begin:end]):

@@ -20,7 +20,7 @@ from jittok.encode.encoder import Encoder
 from jittok.encode.reference_encoder import ReferenceEncoder
 from jittok.errors import EncodingFailed, MixedToken, UnsupportedVocab
 from jittok.kernels.inputs import PADDING, Documents
-from jittok.kernels.jit import I64, U32, frozen
+from jittok.kernels.jit import U32, frozen
 from jittok.kernels.special.search import MIXED_FAILS, MIXED_IS_TEXT
 from jittok.kernels.special.tables import CONTROL, UNKNOWN
 from jittok.vocab import Vocab
@@ -31,6 +31,7 @@ class GuardedRule(NamedTuple):
 
     encoder: Encoder | ReferenceEncoder
     guarded: frozenset[int]
+    is_guarded: NDArray[np.bool_]  # [ids]
     add_special: bool
     replace: bool
     options: EncodeOptions | None  # None: the reference encodes
@@ -75,7 +76,9 @@ def _rule(
     options = None
     if isinstance(encoder, Encoder):
         options = encoder.plan.cutter.guarded(guarded, add_special, replace)
-    return GuardedRule(encoder, guarded, add_special, replace, options)
+    is_guarded = np.zeros(max(len(encoder.vocab), max(guarded, default=0) + 1), np.bool_)
+    is_guarded[list(guarded)] = True
+    return GuardedRule(encoder, guarded, frozen(is_guarded, np.bool_), add_special, replace, options)
 
 
 # ---- spans
@@ -202,8 +205,3 @@ def literal_tokens(
     else:
         found = list(tokens(vocab, raw, add_special=rule.add_special, parse_special=True, literal=literal))
     return [(token.id, token.start, token.stop) for token in found]
-
-
-def spans_array(starts: ArrayLike, stops: ArrayLike) -> I64:
-    """int64[n, 2] of both columns."""
-    return frozen(np.stack([np.asarray(starts), np.asarray(stops)], 1), np.int64)
