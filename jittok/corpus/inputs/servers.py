@@ -133,7 +133,7 @@ class Objects(Server):
             except library.exceptions.NotSupportedError:
                 raise NoRanges from None
             except library.exceptions.GenericError as error:
-                if "Wanted range" in str(error) or "status code: 416" in str(error):  # it has become shorter
+                if client.is_beyond(error):  # it has become shorter
                     raise Exchanged(url, InWords("another state of it"), f"{file.size} bytes as at first") from None
                 raise
             if (found.meta["size"], _stamp(found.meta)) != (file.size, file.stamp):

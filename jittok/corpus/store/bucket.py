@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +33,7 @@ class Bucket(Store):
         if self._at.prefix:
             components(self._at.prefix, url)
         self.place = f"{self._at.kind}://{'/'.join(filter(None, self._at[1:]))}"
-        self._scratch: dict[str, Any] = {}
+        self._scratch: dict[str, weakref.finalize[Any, Bucket]] = {}
         client.library(self.place)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -77,12 +80,24 @@ class Bucket(Store):
             if found is None:
                 raise self.absent(name)
             stop = found.size
-        pieces = [self._range(name, at, min(at + PIECE, stop)) for at in range(start, stop, PIECE)]
+        pieces: list[bytes] = []
+        for at in range(start, stop, PIECE):
+            pieces.append(self._range(name, at, min(at + PIECE, stop)))
+            if len(pieces[-1]) < min(PIECE, stop - at):  # the object ends here
+                break
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _range(self, name: str, start: int, stop: int) -> bytes:
-        key = self._key(name)
-        ask = lambda: bytes(client.library().get_range(self._client, key, start=start, end=stop))  # noqa: E731
+        key, library = self._key(name), client.library()
+
+        def ask() -> bytes:
+            try:
+                return bytes(library.get_range(self._client, key, start=start, end=stop))
+            except library.exceptions.GenericError as error:
+                if client.is_beyond(error):
+                    return b""
+                raise
+
         return client.tried(self.where(name), ask)
 
     def read_tagged(self, name: str) -> tuple[bytes, str]:
@@ -162,22 +177,30 @@ class Bucket(Store):
 
     def clear(self, under: str) -> None:
         """Remove all objects below a folder, and the folder on this machine that `scratch` made."""
-        kept = self._scratch.pop(under, None)
-        if kept is not None:
-            kept.cleanup()
+        self._clear_scratch(under)
         for found in self.objects(under):
             self.delete(found.name)
 
     def scratch(self, name: str) -> Path:
         """A new temporary folder on this machine."""
         components(name, self.place)
-        old = self._scratch.pop(name, None)
-        if old is not None:
-            old.cleanup()
-        folder = self._scratch[name] = tempfile.TemporaryDirectory(prefix="jittok-", ignore_cleanup_errors=True)
-        return Path(folder.name)
+        self._clear_scratch(name)
+        folder = tempfile.mkdtemp(prefix="jittok-")
+        self._scratch[name] = weakref.finalize(self, _remove, folder, os.getpid())
+        return Path(folder)
+
+    def _clear_scratch(self, name: str) -> None:
+        kept = self._scratch.pop(name, None)
+        if kept is not None:
+            kept()
 
     def abort_uploads(self, under: str = "") -> int:
         """End the uploads below a folder that were never completed (of S3; the other services end them themselves)."""
         prefix = f"{self._key(under) if under else self._at.prefix}/".lstrip("/")
         return uploads.abort(self._at.bucket, prefix) if self._at.kind == "s3" else 0
+
+
+def _remove(folder: str, process: int) -> None:
+    """Remove a temporary folder, unless it is that of the process that this one was forked from."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

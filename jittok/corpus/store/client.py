@@ -39,6 +39,9 @@ EXTENSION = "obstore._obstore"
 _AGAIN = re.compile(r"status code: (?!408|409|425|429)4\d\d")
 """What the text of an error has if the request would be refused again."""
 _SECRETS = re.compile(r"(?<=[?&;])[^\s)\"'<>]*|(?<=://)[^\s/@]*@")
+_REQUEST = re.compile(
+    r"(?:.*?Generic \w+ error: )?Error performing (\w+) \S+ in [^ ,]+(?:, after .*?retry_timeout: \S+)?[ -]*"
+)
 _lock = Lock()
 _clients: dict[Any, Any] = {}
 _state = {"process": os.getpid(), "stale": False}
@@ -221,7 +224,13 @@ def said(error: BaseException) -> str:
     text = " ".join(re.sub(r"<\?xml.*?\?>", "", text, flags=re.DOTALL).split())
     code = re.search(r"<Code>(\w+)</Code>", text)
     text = _SECRETS.sub("…", re.sub(r"<Error>.*", code[1] if code else "", text))
+    text = _REQUEST.sub(r"\1: ", text)  # who raises it names the place
     return text[:300] or type(error).__name__
+
+
+def is_beyond(error: BaseException) -> bool:
+    """Whether a range begins where an object has ended."""
+    return "Wanted range" in str(error) or "status code: 416" in str(error)
 
 
 def tried(where: str, ask: Callable[[], T]) -> T:
@@ -248,7 +257,7 @@ def tried(where: str, ask: Callable[[], T]) -> T:
                 raise CorpusError(where, InWords(found), "a name and settings that the server takes") from None
             if attempt + 1 == OWN_TRIES:
                 expected = "a server that answers (network, endpoint and credentials; then the same command again)"
-                raise Unreachable(where, InWords(f"{found}, {OWN_TRIES} times"), expected) from None
+                raise Unreachable(where, InWords(f"{OWN_TRIES} times {found}"), expected) from None
             log.info("%s: %s; trying again", where, found)
         time.sleep(min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(0.5, 1.0))  # noqa: S311
     raise AssertionError
