@@ -17,7 +17,8 @@ from jittok.common.rows.checks import proven
 from jittok.common.rows.ids import Ids
 from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.base import Block, Facts, Lazy
-from jittok.corpus.shards.manifest import Manifest, label_of, read_manifest, with_recorded_release
+from jittok.corpus.shards.manifest import Manifest, label_of, read_manifest, store_of, with_recorded_release
+from jittok.corpus.shards.mirror import far_blocks
 from jittok.corpus.shards.plan import named
 from jittok.errors import CorpusError, InWords
 
@@ -36,13 +37,15 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     *,
     format: str | None = None,  # noqa: A002
 ) -> Corpus:
-    """The documents of a finished corpus directory, from one of its formats.
+    """The documents of a finished corpus directory, from one of its formats. Of a bucket (s3://, gs://, az://), a shard
+    is copied to a temporary folder when one of its documents is first read.
 
     `tok` is used by `decode`; it must be the vocabulary that the corpus was made with. Raises CorpusError otherwise,
     and if the directory has no manifest or not this format.
     """
-    folder = Path(folder)
-    manifest = read_manifest(folder)
+    store = store_of(folder)
+    manifest = read_manifest(store)
+    folder = store.local or store.place
     written = manifest["options"]["formats"]
     if format is None:
         known = [name for name in FORMATS if name in written]
@@ -54,13 +57,15 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     if format not in written:
         raise CorpusError(str(folder), InWords(f"formats {', '.join(written)}"), f"{format}, or one of these")
     vocab = manifest["vocab"]
-    tok = tok and with_recorded_release(tok, folder)
+    tok = tok and with_recorded_release(tok, store)
     if tok is not None and tok.fingerprint != vocab["fingerprint"]:
         given = named({name: getattr(tok, name) for name in ("name", "fingerprint", "llama_cpp")})
         raise CorpusError(str(folder), InWords(f"vocabulary {given}"), f"{named(vocab)}, as it was made with")
     facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
     (form,) = make_formats([format], facts)
-    blocks: list[Lazy] = []
+    if store.local is None:
+        return Corpus(manifest, far_blocks(store, manifest, form), tok)
+    folder, blocks = store.local, list[Lazy]()
     for number, shard in enumerate(manifest["shards"]):
         found = form.blocks(folder, label_of(shard, number), shard["documents"])
         count = sum(block.documents for block in found)

@@ -110,6 +110,7 @@ def finish(store: Store) -> Manifest:
     manifest = _manifest(store, plan, done)
     store.put(MANIFEST, manifest_text(manifest))
     store.clear(WORK)
+    store.abort_uploads()  # of processes that were killed
     return manifest
 
 
