@@ -15,6 +15,8 @@ BROUGHT = {"boto3", "pandas", "torch"}
 """Imported only for objects of theirs that the caller hands over or asks for, or for the credentials that it has."""
 JUDGES = {"llama_cpp", "mistral_common", "pyrwkv_tokenizer", "sentencepiece", "tiktoken", "tokenizers", "transformers"}
 """Libraries that a tokenizer file is compared with, where the user has them."""
+OF_FACADES = {"jittok/compat/tokenizers.py", "jittok/compat/transformers.py"}
+"""Where classes of such a library are used, for programs that have it."""
 ASKED_BY_SCRIPTS: set[str] = set()
 """Imported only by scripts that make tables of the package, for one who changes them."""
 ONLY_DECLARED = {"ipykernel"}
@@ -56,7 +58,8 @@ def test_every_package_that_is_imported_is_declared():
     undeclared = {name: files for name, files in found.items() if COMES_WITH.get(name, name) not in core | more}
     assert undeclared.keys() == BROUGHT | JUDGES | ASKED_BY_SCRIPTS, undeclared
     for name in JUDGES:
-        assert undeclared[name] == {"jittok/compare/proof/libraries.py"}, undeclared[name]
+        asked = {"jittok/compare/proof/libraries.py", *OF_FACADES}
+        assert "jittok/compare/proof/libraries.py" in undeclared[name] <= asked, undeclared[name]
     for name in ASKED_BY_SCRIPTS:
         assert all(Path(file).name.startswith("make_") for file in undeclared[name]), undeclared[name]
 

@@ -160,6 +160,10 @@ class Runner:
             self.word.ids(word.text, out)
         return out.tolist()
 
+    def pre_tokens(self, normalized: str) -> Iterator[Piece]:
+        """The words of a normalized text, with the offset of each of their characters."""
+        return self._words(Piece(normalized, list(range(len(normalized)))), nothing)
+
     def align(self, text: Piece, parse_special: bool = False, literal: Literal | None = None) -> list[Token]:
         """The ids of a text with their spans in its document. literal: see `words`."""
         if self.pieces:
@@ -282,7 +286,9 @@ def _admits(literal: Literal | None, piece: Piece) -> Admits | None:
 
 
 def _unit(piece: Piece, start: int, stop: int) -> Unit:
-    return (start, stop) if piece.units is None else joined(piece.units, start, stop)
+    if piece.units is not None:
+        return joined(piece.units, start, stop)
+    return (start, stop) if piece.positions is None else (piece.positions[start], piece.positions[stop - 1] + 1)
 
 
 def runner(pipeline: Pipeline) -> Runner:

@@ -37,7 +37,7 @@ FIRST_TEXT, SECOND_TEXT = -1, -2
 SPECIAL, NORMALIZED, LSTRIP, RSTRIP, SINGLE_WORD, UNSEARCHED, PRINTED_NORMALIZED = (1 << k for k in range(7))
 """Flags of an added token."""
 _VERSION = b"jittok pipeline 1"
-_LATER = {"own_ids", "twins", "single_types", "pair_types"}
+_LATER = {"own_ids", "twins", "single_types", "pair_types", "trims_spans", "keeps_prefix"}
 """Fields that the fingerprint does not count, as those that were written down stay. Two of them it reads where they are
 not empty; types of segments change no id."""
 _ATTRIBUTES = {NORMAL: 4, UNKNOWN: 1, CONTROL: 8, USER: 16, UNUSED: 2, BYTE: 32}
@@ -97,6 +97,8 @@ class Pipeline(Record, eq=False):
     twins: tuple[tuple[str, int], ...] = ()  # more texts of the model's vocabulary, with ids that others have too
     single_types: tuple[int, ...] = ()  # the segment of each part of `single`; empty: see `template`
     pair_types: tuple[int, ...] = ()
+    trims_spans: bool = False  # the library leaves white space at the ends of tokens out of their spans
+    keeps_prefix: bool = False  # but for one space of the first token, which is the prefix
     name: str = ""
     notes: tuple[str, ...] = ()  # what the file says that is not done, and who would answer otherwise
 

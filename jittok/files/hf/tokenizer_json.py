@@ -66,6 +66,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
         split=split,
         decode=decoders(root.child("decoder")) if root.has("decoder") else (Spaced(),),
         **around,
+        **read_trimming(root.child("post_processor")),
         notes=(*notes, *moved, *_not_certain(vocabulary), *_not_applied(root)),
     )
     if max(*single, *pair) >= len(made):
@@ -159,6 +160,15 @@ def read_template(node: Node) -> dict[str, tuple[int, ...]]:
         return {"single": (cls, FIRST_TEXT, sep), "pair": (cls, FIRST_TEXT, sep, SECOND_TEXT, sep)}
     pair = (cls, FIRST_TEXT, sep, sep, SECOND_TEXT, sep)
     return {"single": (cls, FIRST_TEXT, sep), "pair": pair, "pair_types": (0,) * len(pair)}  # one segment
+
+
+def read_trimming(node: Node) -> dict[str, bool]:
+    """Fields of a Pipeline: what the file's post-processor does to spans."""
+    for part in flat(node, "processors"):
+        absent = part.type() == "ByteLevel" or None
+        if part.type() in ("ByteLevel", "RobertaProcessing") and part.get("trim_offsets", bool, absent):
+            return {"trims_spans": True, "keeps_prefix": bool(part.get("add_prefix_space", bool, absent))}
+    return {}
 
 
 def _checked_type(part: Node) -> str:
