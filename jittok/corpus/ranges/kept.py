@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jittok.corpus.inputs.json_lines import OTHER, TEXT, Lines, lines_of_block
+from jittok.corpus.inputs.json_lines import OTHER, TEXT, Lines, lines_of_block, path_in
 from jittok.corpus.inputs.json_rows import kept_value
 from jittok.corpus.inputs.json_scan import GIVEN, ODD_VALUE, gather_values
 from jittok.corpus.inputs.kinds import TABLES
@@ -94,7 +94,7 @@ def _field(block: bytes, lines: Lines, k: int, name: str, fields: int) -> Any:
         size = gather_values(data, frozen(spans.ravel(), np.int64), 0, 2, out, ends, codes)
         if size < 0:
             raise AssertionError(f"gather_values: {size}")
-    if "." in name:  # of that very name or a member of an object: the kernel has looked for one of the two
+    if path_in(block, name) == [name] != name.split("."):  # the kernel has not looked for a member of an object
         asked = asked | (lines.codes == TEXT) & (spans[:, 0] < 0)
     asked = asked | (codes == ODD_VALUE)
     offsets = np.concatenate([np.zeros(1, np.int64), ends])
