@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OPEN_FILES = 128
 """Files that a reader has open at once; opening one takes 20 microseconds."""
+KEPT_OFFSETS = 1 << 25
+"""Bytes of offsets of documents that a process keeps in memory."""
 PART = 1 << 22
 """Bytes that are hashed at once."""
 
@@ -94,6 +96,7 @@ class Files:
     def __init__(self, check: str) -> None:
         self.check = check
         self.order: deque[Listed] = deque()
+        self.kept = 0  # bytes of offsets
         self._hashed: set[str] = set()
         self._lock = Lock()
 

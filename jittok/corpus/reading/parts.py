@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from jittok.common.locks import Lock
 from jittok.corpus.formats.base import Block, Lazy
+from jittok.corpus.reading import files
 from jittok.corpus.reading.files import Files, Numbers, read_at
 from jittok.errors import CorpusError, InWords
 
@@ -60,10 +61,11 @@ class FilePart:
     """Ids and borders as numbers in files. A border is the start of a document (or its end, where starts are not
     written), in units of `unit`."""
 
-    def __init__(self, files: Files, ids: Numbers, borders: Numbers, unit: int = 1) -> None:
-        self.files, self.ids, self.borders, self.unit = files, ids, borders, unit
+    def __init__(self, opened: Files, ids: Numbers, borders: Numbers, unit: int = 1) -> None:
+        self.files, self.ids, self.borders, self.unit = opened, ids, borders, unit
         self.tokens, self.dtype = ids.size, ids.dtype
         self._sample: memoryview | None = None
+        self._all: NDArray[np.int64] | None = None
         self.far = ids.file.far is not None
         self._width, self._at, self._file = self.dtype.itemsize, ids.at, ids.file
 
@@ -78,7 +80,15 @@ class FilePart:
 
     def marks(self, low: int, high: int, marks: Marks, at: int) -> int:
         """Borders from around `low` to around `high`, read from the file."""
-        sample = self._sample or self._sampled()
+        sample = self._sampled() if self._sample is None else self._sample
+        if self._all is not None:  # then the sample has all of them
+            first = bisect_right(sample, low)
+            last = bisect_left(sample, high, first)
+            end = at + last - first
+            if end > marks.numbers.size:
+                raise NoRoomError(end)
+            marks.numbers[at:end] = self._all[first:last]
+            return end
         block, numbers = bisect_right(sample, low) - 1, self.borders
         first, last = max(block, 0) * STRIDE, bisect_left(sample, high, max(block, 0)) * STRIDE
         end = at + min(last, numbers.size) - first
@@ -110,14 +120,21 @@ class FilePart:
         return np.concatenate([np.zeros(1, np.int64), found, np.full(1, self.tokens, np.int64)])
 
     def _sampled(self) -> memoryview:
-        """Every STRIDE-th border, after all of them were checked: they grow from 0 to the number of tokens."""
-        kept, before = [], 0
+        """Every STRIDE-th border, or all while there is room, after all of them were checked: they grow from 0 to the
+        number of tokens."""
+        kept, before, size = [], 0, 8 * self.borders.size
+        whole = self.files.kept + size <= files.KEPT_OFFSETS
+        step = 1 if whole else STRIDE
         for first in range(0, self.borders.size, AT_ONCE):
             some = self.files.array(self.borders, first, min(AT_ONCE, self.borders.size - first)).astype(np.int64)
             some //= self.unit
             before = self._check(some, before)
-            kept.append(some[::STRIDE].copy())
-        self._sample = memoryview(np.concatenate([np.zeros(0, np.int64), *kept]))
+            kept.append(some[::step].copy())
+        found = np.concatenate([np.zeros(0, np.int64), *kept])
+        if whole:
+            self.files.kept += size
+            self._all = found
+        self._sample = memoryview(found)
         return self._sample
 
     def _check(self, some: NDArray[np.int64], before: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jittok.corpus import sequences
+from jittok.corpus.reading import files
 from jittok.errors import CorpusError
 
 IDS = {"npy": ".ids.npy", "nanogpt": ".bin", "megatron": ".bin", "datatrove": ".ds", "arrow": ".arrow"}
@@ -49,7 +50,8 @@ def test_a_file_that_is_cut_while_it_is_open_is_refused(copied, form):
     assert str(path) in str(caught.value)
 
 
-def test_offsets_that_are_cut_or_fall_are_refused(copied):
+def test_offsets_that_are_cut_or_fall_are_refused(copied, monkeypatch):
+    monkeypatch.setattr(files, "KEPT_OFFSETS", 0)
     path = copied / "npy" / "00000.offsets.npy"
     before = path.read_bytes()
     found = sequences(copied, 8)

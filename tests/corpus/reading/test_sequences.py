@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import jittok.corpus
 from jittok.corpus import sequences
-from jittok.corpus.reading import packing, parts, rows
+from jittok.corpus.reading import files, packing, parts, rows
 from jittok.errors import CorpusError
 from jittok.reference import sequences as plain
 
@@ -75,9 +75,9 @@ def questions(draw):
 @given(
     question=questions(), corpus=st.sampled_from(["short", "long", "tiny"]), window=st.sampled_from([3, 50, 16384]),
     format=st.sampled_from(["npy", "nanogpt", "llmc", "megatron", "datatrove", "olmo", "arrow", "parquet"]),
-    at_once=st.sampled_from([7, 1000]), stride=st.sampled_from([1, 2, 128]),
+    at_once=st.sampled_from([7, 1000]), kept=st.sampled_from([0, 1500, 1 << 25]), stride=st.sampled_from([1, 2, 128]),
 )  # fmt: skip
-def test_sequences_are_those_of_the_reference(corpora, question, corpus, format, window, at_once, stride):
+def test_sequences_are_those_of_the_reference(corpora, question, corpus, format, window, at_once, kept, stride):
     folder, documents = corpora[corpus]
     how = {key: value for key, value in question.items() if key != "pad"}
     if format == "parquet":
@@ -87,6 +87,7 @@ def test_sequences_are_those_of_the_reference(corpora, question, corpus, format,
         patch.setattr(packing, "AT_ONCE", at_once)
         patch.setattr(rows, "AT_ONCE", at_once)
         patch.setattr(parts, "STRIDE", stride)
+        patch.setattr(files, "KEPT_OFFSETS", kept)
         found = sequences(folder, **how, pad_id=PAD if question["pad"] else None, format=format)
         want = expected(documents, **{**question, "window": window})
         assert len(found) == len(want)
@@ -206,8 +207,6 @@ def test_threads_may_share_it(corpora):
 
 
 def test_few_files_are_open_at_once(corpora, monkeypatch):
-    from jittok.corpus.reading import files
-
     monkeypatch.setattr(files, "OPEN_FILES", 2)
     folder, documents = corpora["short"]
     found = sequences(folder, 16, shuffle="sequences")
