@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.locks import Lock, once
-from jittok.common.pipeline.pipeline import read_only_array
+from jittok.common.pipeline.pipeline import SINGLE_WORD, read_only_array
 from jittok.encode import limits
 from jittok.encode.buffers import Mapping, Workspace, weight_of
 from jittok.encode.cutters import EncodeOptions, LlamaCutter, cut, mark_inner_texts, whole_text_fragment
@@ -48,6 +48,7 @@ from jittok.kernels.jit import CHECKED, U8, frozen, kernel, run_interruptible
 from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND, LONG_WORD_SYMBOLS, READY
 from jittok.kernels.normalize.nfc_fragments import NotUtf8
 from jittok.kernels.pretokenize.splitters import GENERAL
+from jittok.kernels.special.tables import SpecialTokens
 from jittok.kernels.structures.utf8_check import VALID, first_malformed
 from jittok.vocab import Vocab
 
@@ -183,6 +184,28 @@ class Encoder:
                 no = size
             self._parted = yes, no
         return size <= yes
+
+    def reads_whole(self, rule: EncodeOptions) -> bool:
+        """Whether a text is one fragment that the model reads in place, unless a token is found in it: nothing is added
+        or rewritten, and tokens are found wherever they are written."""
+        plain = self._in_place and not self._composes and self.plan.first_only is None
+        words = bool(getattr(self.vocab, "added_flags", np.zeros(0, np.uint8)).__and__(SINGLE_WORD).any())
+        return plain and rule.around == (0, 0) and not words
+
+    def finds_nothing(self, workspace: Workspace, docs: Documents, rule: EncodeOptions) -> bool:
+        """Whether no token is found in any of these documents, and so in no part of them."""
+        searches = (*rule.tables, *([] if rule.later is None else [rule.later]))
+        if all(isinstance(table, SpecialTokens) and not table.ids.size for table in searches):
+            return True
+        count = self.cut(workspace, docs, 0, docs.starts.size, rule)
+        return count == np.count_nonzero(docs.stops > docs.starts) and bool((workspace.tokens[:count] < 0).all())
+
+    def encode_whole(
+        self, workspace: Workspace, texts: FragmentTexts, number: int, ends: NDArray[np.int64]
+    ) -> int | Failure:  # fmt: skip
+        """Encode the first `number` of these texts, valid UTF-8, where `reads_whole`, to the workspace. Returns the
+        number of ids; the ends of each text's ids are written to `ends`."""
+        return self.run(workspace, texts, number, 0, ends, False)
 
     # ---- workspaces
 

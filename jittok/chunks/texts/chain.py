@@ -35,7 +35,9 @@ LEAST_START = 34
 EXPECTED_OFFSET, CEILING, ASKS_ALL = 35, 36, 37
 """What the offset must be if counts inside the longer text are those of the shorter one (-1: not known); the first
 place where LIST's answer would not be the last that fits (0: none); whether a search goes without sizes of tokens."""
-PLACES = 38
+WHOLE_COUNT = 38
+"""The count of the whole text that MEASURES is about."""
+PLACES = 39
 """The places that were asked for."""
 AT_ONCE = 20
 """The most questions of a chain at once."""
@@ -43,7 +45,7 @@ FIELDS = PLACES + AT_ONCE
 
 PIECE = 4
 """Words of a piece: its chain, start, stop, count."""
-POINTS, BATCH, LONGEST_LIST, NEAR = 8, 8, 64, 512
+POINTS, BATCH, LONGEST_LIST, NEAR = 6, 6, 64, 512
 """Places that NARROW asks for at once, boundaries that LIST does; the most boundaries that LIST asks for; bytes in
 which a place that no token crosses is looked for."""
 ANCHORED, BACK, MARGIN = 192, 256, 24

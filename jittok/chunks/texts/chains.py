@@ -37,6 +37,7 @@ class CutOptions(NamedTuple):
     ids_before: int  # ids that are put before a text and after it
     ids_after: int
     prefix: int  # bytes that the first token of a text covers and the text does not have
+    exact: int  # 1: sizes of tokens that add up to a text are exact; 0: they are guesses
 
 
 class Answers(NamedTuple):
@@ -44,7 +45,7 @@ class Answers(NamedTuple):
 
     ids: I32  # of all of them
     ends: I64  # [questions] where the ids of each end
-    sizes: U16  # [tokens + 1] the least bytes that token k - 1 covers; none: not known
+    sizes: U16  # [tokens + 1] the bytes that token k - 1 covers
 
 
 class Chains(NamedTuple):
@@ -59,7 +60,6 @@ class Chains(NamedTuple):
     ids: Window
     ends: Window
     sizes: Window
-    spells: int
     starts: Window
     stops: Window
     pieces: Window
@@ -70,6 +70,7 @@ class Chains(NamedTuple):
     ids_before: int
     ids_after: int
     prefix: int
+    exact: int
 
 
 @helper

@@ -22,7 +22,7 @@ from jittok.kernels.structures.utf8_check import VALID, first_malformed
 if TYPE_CHECKING:
     from jittok.kernels.inputs import Texts
 
-STRETCH_BYTES = 1 << 20
+STRETCH_BYTES = 4 << 20
 """Texts that one thread cuts at a time have about this many bytes together."""
 
 
@@ -43,6 +43,14 @@ class Request(NamedTuple):
         if self.by not in WAYS:
             raise ValueError(f"by: found {self.by!r}, expected 'token', 'sentence' or 'line'")
         return Request(n, overlap, self.by)
+
+
+class TooManyIds(ValueError):
+    """A character of a text, of number `document`, alone has more ids than a piece may have."""
+
+    def __init__(self, message: str, document: int, said: str) -> None:
+        super().__init__(message)
+        self.document, self.said = document, said
 
 
 def whole_number(name: str, value: object) -> int:
@@ -99,7 +107,7 @@ class Chunker:
         bar = progress_bar(texts) if progress else None
         parts, pending, pool = list[PieceRows](), deque[Any](), Pool(threads) if threads > 1 else None
         try:
-            for stretch in stretches_of(texts, False, threads, False, False, STRETCH_BYTES):
+            for stretch in stretches_of(texts, False, threads, threads == 1, False, STRETCH_BYTES):
                 if isinstance(stretch.docs, BaseException):
                     parts += [each.result() for each in pending]  # texts before it may have failed earlier
                     raise stretch.docs
@@ -127,7 +135,10 @@ class Chunker:
         """The pieces of documents in memory of their own. base: the number of document 0, for errors."""
         self._check(docs, base)
         likes = None if request.by == "token" else likes_of(docs, request.by)
-        cut = self.cutter.cut(docs, CutOptions(request.n, request.overlap, 0, *self.cutter.around), likes)
+        try:
+            cut = self.cutter.cut(docs, CutOptions(request.n, request.overlap, 0, *self.cutter.around), likes)
+        except EncodingFailed as error:
+            raise EncodingFailed(base + error.document, error.offset, error.found, error.expected) from None
         if cut.stuck >= 0:
             self._raise_stuck(docs, cut, request.n, base, several)
         return laid_out(docs, cut)
@@ -137,10 +148,8 @@ class Chunker:
         before = docs.between(begin, at).decode()
         character = docs.between(at, min(at + 4, stop)).decode("utf-8", "ignore")[0]
         where = f"document {base + cut.stuck}: " if several else ""
-        raise ValueError(
-            f"{where}n: found {n}, but the character {character!r} at {len(before)} alone has {self.count(character)} "
-            "ids"
-        )
+        said = f"found {n}, but the character {character!r} at {len(before)} alone has {self.count(character)} ids"
+        raise TooManyIds(f"{where}n: {said}", base + cut.stuck, said)
 
     def _check(self, docs: Documents, base: int) -> None:
         """EncodingFailed for a text that is invalid UTF-8: pieces end at characters."""

@@ -119,6 +119,11 @@ def _mark_text(table: ClusterWindow, text: Window, i: int, stop: int, out: Windo
             if code < 0x80
             else get_u8(table.blocks, get_u16(table.pages, code >> 7) << 7 | code & 127)
         )
+        if c == OTHER and before == OTHER:
+            _set(out, i)
+            odd, emoji, conjunct = False, NONE, NONE
+            i += size
+            continue
         if _breaks(before, c, odd, emoji, conjunct):
             _set(out, i)
         odd = c == REGIONAL and not (before == REGIONAL and odd)

@@ -106,7 +106,7 @@ def begin_search(own: Chains, s: int) -> None:
         put(own, s, BYTES, get_i64(own.made, 1))
         put(own, s, IDS, get_i64(own.made, 2))
     expected = get(own, s, MOST) * get(own, s, BYTES) // get(own, s, IDS) + 1
-    if own.spells > 0 and direction > 0:  # a little more, so that the end is among the ids
+    if direction > 0:  # a little more, so that the end is among the ids
         expected += (expected >> 5) + MARGIN
     x = fixed + direction * expected
     if direction * (limit - x) <= 0:

@@ -36,6 +36,7 @@ from jittok.chunks.texts.chain import (
     PHASE,
     POINTS,
     USABLE,
+    WHOLE_COUNT,
     WIDTH,
 )  # fmt: skip
 from jittok.chunks.texts.chains import (
@@ -96,17 +97,36 @@ def guessed(own: Chains, s: int) -> None:
         return
     if is_apart(own, s, x):
         learn(own, s, x, count)
-    spells = own.spells > 0 and direction > 0 and get(own, s, ASKS_ALL) == 0
-    if spells and count > get(own, s, MOST) and spelled(own, s, x, count):
+    over = count > get(own, s, MOST) and direction > 0
+    if over and own.exact != 0 and get(own, s, ASKS_ALL) == 0 and spelled(own, s, x, count):
         return
     put(own, s, KNOWN, x)
     put(own, s, KNOWN_COUNT, count)
     expected = expected_end(own, s)
     far = abs(expected - x)
     put(own, s, WIDTH, max(MARGIN, far // 2))
+    if over:  # tokens tell it better
+        expected = by_sizes(own, s, x, count)
+        put(own, s, KNOWN, expected)
+        put(own, s, KNOWN_COUNT, get(own, s, MOST))
+        far = 0
+        put(own, s, WIDTH, MARGIN)
     if direction > 0 and x - fixed >= ANCHORED:
-        drop_anchor(own, s, min(x, expected) - far // 2 - MARGIN, x)
+        drop_anchor(own, s, min(x, expected) - far // 2 - 2 * MARGIN, x, count)
     narrow(own, s)
+
+
+@helper
+def by_sizes(own: Chains, s: int, x: int, count: int) -> int:
+    """About where the last id that fits ends, by the sizes of the tokens of the text up to x."""
+    first, fixed = ids_before(own, get(own, s, FIRST)), get(own, s, FIXED)
+    total, tail, most = 1, 0, first + get(own, s, MOST)
+    for k in range(first, first + count):
+        size = get_u16(own.sizes, get_i32(own.ids, k) + 1)
+        total += size
+        if k >= most:
+            tail += size
+    return max(fixed + 1, x - tail * (x - fixed) // total)
 
 
 @helper
@@ -153,7 +173,7 @@ def list_after(own: Chains, s: int, low: int, count: int, x: int, k: int) -> boo
     put(own, s, KNOWN, low)
     put(own, s, KNOWN_COUNT, count)
     if low - get(own, s, FIXED) >= ANCHORED:
-        drop_anchor(own, s, low - MARGIN, low)
+        drop_anchor(own, s, low - MARGIN, low, count)
     if get(own, s, MEASURES) == 0 and not certain:
         return False
     if get(own, s, MEASURES) != 0 and own.prefix == 0:
@@ -192,8 +212,8 @@ def ask_all(own: Chains, s: int) -> None:
 
 
 @helper
-def drop_anchor(own: Chains, s: int, at: int, x: int) -> None:
-    """Find an anchor at most at `at`, and ask for what is between it and x, whose whole count is known."""
+def drop_anchor(own: Chains, s: int, at: int, x: int, count: int) -> None:
+    """Find an anchor at most at `at`, and ask for what is between it and x, up to which the text has `count` ids."""
     fixed = get(own, s, FIXED)
     least = max(fixed, at - BACK)
     if at <= fixed + MARGIN:
@@ -208,6 +228,7 @@ def drop_anchor(own: Chains, s: int, at: int, x: int) -> None:
                     put(own, s, ANCHOR, at)
                     put(own, s, USABLE, usable)
                     put(own, s, MEASURES, 1)
+                    put(own, s, WHOLE_COUNT, count)
                     ask(own, s, x)
                 return
             usable = at

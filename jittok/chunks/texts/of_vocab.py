@@ -12,12 +12,11 @@ from jittok.align.lengths import build_lengths
 from jittok.chunks.texts.adjacent import Adjacent, build_adjacent
 from jittok.chunks.texts.cutter import TokenSizes
 from jittok.common.pipeline import Pipeline, steps
+from jittok.common.unicode.characters import SPACE_MARK_BYTES
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 from jittok.kernels.jit import frozen
 from jittok.vocab import Vocab
 from jittok.vocab.types import type_of
-
-NOT_KNOWN = TokenSizes(frozen(np.zeros(0, np.uint16), np.uint16), 0)
 
 
 def adjacent_of(vocab: Vocab | Pipeline) -> Adjacent:
@@ -49,14 +48,27 @@ def _bytes_of(text: bytes) -> bytes:
 
 
 def sizes_of(vocab: Vocab | Pipeline) -> TokenSizes:
-    """The least bytes that tokens cover, where steps do not change texts."""
+    """The bytes that tokens cover: the least, where steps do not change texts; else what they are about."""
     if not isinstance(vocab, Pipeline):
         lengths, way = build_lengths(vocab), type_of(vocab).alignment
-        if not lengths.direct or vocab.nfc:
-            return NOT_KNOWN
-        return TokenSizes(lengths.source, int(way.prefix and vocab.add_space_prefix))
+        if lengths.direct and not vocab.nfc:
+            return TokenSizes(lengths.source, int(way.prefix and vocab.add_space_prefix), 1)
+        return guessed_sizes(vocab)
     spelling = None if vocab.normalize else spelling_of(vocab)
     if spelling is None or spelling.front:
-        return NOT_KNOWN
-    least = [0 if text == NO_TEXT else len(text) for text in spelling.texts]
-    return TokenSizes(frozen(np.minimum([0, *least], 0xFFFF), np.uint16), 0)
+        return guessed_sizes(vocab)
+    return _sizes([0 if text == NO_TEXT else len(text) for text in spelling.texts], 1)
+
+
+def guessed_sizes(vocab: Vocab | Pipeline) -> TokenSizes:
+    """The bytes of tokens as they are written: U+2581 is a space, ## is none."""
+    pipeline = vocab if isinstance(vocab, Pipeline) else vocab.pipeline
+    data, offsets = vocab.token_bytes.tobytes(), vocab.token_offsets
+    written = [data[start:stop] for start, stop in pairwise(offsets.tolist())]
+    if pipeline.step(steps.SpellBytes):
+        return _sizes([len(_bytes_of(text)) for text in written], 0)
+    return _sizes([len(text.replace(SPACE_MARK_BYTES, b" ").removeprefix(b"##")) for text in written], 0)
+
+
+def _sizes(sizes: list[int], exact: int) -> TokenSizes:
+    return TokenSizes(frozen(np.minimum([0, *sizes], 0xFFFF), np.uint16), 0, exact)

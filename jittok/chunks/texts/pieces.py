@@ -80,6 +80,11 @@ class PieceRows(Sequence[list[Piece]]):
         return [text for k in range(len(self)) for text in self._texts(k)]
 
     @property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64[texts]: the number of pieces of each text."""
+        return np.diff(self.offsets)
+
+    @property
     def row_of(self) -> NDArray[np.int64]:
         """int64[n]: the text that each piece is of."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))

@@ -38,7 +38,6 @@ from jittok.chunks.texts.chain import (
     GALLOP,
     GUESS,
     HALVE,
-    KNOWN_COUNT,
     LIKED,
     LIST,
     MEASURES,
@@ -46,6 +45,7 @@ from jittok.chunks.texts.chain import (
     OFFSET,
     PHASE,
     SCAN,
+    WHOLE_COUNT,
 )  # fmt: skip
 from jittok.chunks.texts.chains import Answers, Chains, CutOptions, get, put, raw_answer
 from jittok.chunks.texts.ends import begin_piece, liked
@@ -71,9 +71,9 @@ def advance(
     """
     own = Chains(
         open_adjacent(found), found.reach, window(data), window(bits), window(liked), window(state),
-        window(answers.ids), window(answers.ends), window(answers.sizes), answers.sizes.size, window(starts),
+        window(answers.ids), window(answers.ends), window(answers.sizes), window(starts),
         window(stops), window(pieces), window(made), options.most, options.overlap, options.once, options.ids_before,
-        options.ids_after, options.prefix,
+        options.ids_after, options.prefix, options.exact,
     )  # fmt: skip
     questions = 0
     for k in range(state.size // FIELDS):
@@ -95,7 +95,7 @@ def move(own: Chains, s: int) -> None:
     phase = get_i64(own.state, s + PHASE)
     measured = get(own, s, MEASURES)
     if measured != 0:  # the first answer tells what all others from the anchor differ by
-        offset, expected = get(own, s, KNOWN_COUNT) - raw_answer(own, s, 0), get(own, s, EXPECTED_OFFSET)
+        offset, expected = get(own, s, WHOLE_COUNT) - raw_answer(own, s, 0), get(own, s, EXPECTED_OFFSET)
         put(own, s, OFFSET, offset)
         put(own, s, MEASURES, 0)
         if expected >= 0 and offset != expected:

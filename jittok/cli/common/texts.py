@@ -150,11 +150,18 @@ class InputTexts:
 
     def placed(self, read: Read, encoded: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         """The results of `encoded` for a range, with EncodingFailed turned into a CorpusError with file and line."""
+        from jittok.chunks.texts.chunker import TooManyIds
         from jittok.corpus.ranges.documents import place
         from jittok.errors import CorpusError, EncodingFailed
 
         try:
             yield from encoded()
+        except TooManyIds as error:
+            if self.prompt is not None:
+                raise
+            k = error.document
+            where = place(self.sources, int(read.sources[k]), int(read.lines[k]))
+            raise ValueError(f"{where}: --size: {error.said}") from None
         except EncodingFailed as error:
             if self.prompt is not None:
                 raise
