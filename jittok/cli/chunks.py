@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     documents, pieces, begun = 0, 0, dict[int, int]()
     with _output(options.out) as put, ProgressOf(texts.size, answers=options.out is None) as progress:
         for read in texts.read():
-            (rows,) = texts.placed(read, lambda read=read: iter([_cut(tok, read, options)]))
+            (rows,) = texts.placed(read, partial(_cut, tok, read, options))
             put(_table(texts, read, rows, begun))
             documents, pieces = documents + len(rows), pieces + rows.counts.size
             progress.add(len(rows), int(rows.counts.sum()), read.new)
@@ -83,14 +84,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _cut(tok: Tokenizer, read: Read, options: argparse.Namespace) -> PieceRows:
-    """The pieces of the documents of a range."""
+def _cut(tok: Tokenizer, read: Read, options: argparse.Namespace) -> Iterator[PieceRows]:
+    """The pieces of the documents of a range, at once."""
     given: Any = read.docs
     if options.errors == "replace":
         places = zip(read.docs.starts.tolist(), read.docs.stops.tolist(), strict=True)
         given = [read.docs.between(*place).decode("utf-8", "replace") for place in places]
     how = {"overlap": options.overlap, "by": options.by, "add_special": options.add_special}
-    return tok.chunks_batch(given, options.size, threads=options.threads, **how)  # type: ignore[return-value]
+    yield tok.chunks_batch(given, options.size, threads=options.threads, **how)
 
 
 def _table(texts: InputTexts, read: Read, rows: PieceRows, begun: dict[int, int]) -> dict[str, list[Any]]:
