@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import signal
+import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli.common import (
@@ -17,6 +21,7 @@ from jittok.cli.common import (
     left_out_text,
     note,
     open_vocab,
+    positive,
     tell,
     tell_slow,
     unescaped,
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from jittok.corpus.compiler import Summary
     from jittok.corpus.options import Options
     from jittok.corpus.prediction import Prediction
+    from jittok.kernels.jit.pool import Cancellation
 
 HELP = "Compile documents into training-ready token shards."
 EXAMPLES = """# predict documents, tokens, bytes and time from a sample
@@ -44,21 +50,28 @@ jittok corpus data/*.jsonl --vocab gpt-2 --out shards --train-val 0.995
 # standard input, one document per line
 zcat dump.gz | jittok corpus - --lines --vocab gpt-2 --out shards
 # check the files, and re-tokenize a sample
-jittok verify shards --vocab gpt-2"""
+jittok verify shards --vocab gpt-2
+# the same corpus by many processes: plan it, run its parts anywhere, finish it
+jittok corpus plan data/ --vocab gpt-2 --out shards --parts 8
+jittok corpus run shards --part auto
+jittok corpus status shards
+jittok corpus finish shards"""
+STEPS = ("plan", "run", "status", "finish")
+"""The steps of a corpus, each a call of its own, in place of a first input of that name (./plan is one)."""
+UNFINISHED, TERMINATED = 3, 143
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    add_vocab(parser)
+    add_vocab(parser, required=False)
+    parser.set_defaults(wrong=parser.error)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
         help="files, globs, directories or URLs: .txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4"
-        "; -: standard input",
+        "; -: standard input. Or a step: plan INPUT ..., run DIR, status DIR, finish DIR",
     )  # fmt: skip
     output = group(parser, "output")
-    output.add_argument(
-        "--out", "-o", required=True, metavar="DIR", help="output folder; an interrupted run in it is resumed"
-    )
+    output.add_argument("--out", "-o", metavar="DIR", help="output folder; an interrupted run in it is resumed")
     output.add_argument(
         "--format",
         default="arrow",
@@ -103,10 +116,75 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="only predict documents, tokens, bytes and time, from a sample"
     )
     work.add_argument("--no-space-check", action="store_true", help="skip the check for free disk space")
+    steps = group(parser, "steps on many machines")
+    steps.add_argument(
+        "--parts", type=positive, metavar="N", help="with plan: into how many parts the work is to be shared"
+    )
+    steps.add_argument(
+        "--part", metavar="I|I/N|auto",
+        help="with run: this part, from 0; auto: of a Slurm array, a Kubernetes indexed job, AWS Batch or Cloud Run",
+    )  # fmt: skip
+    steps.add_argument(
+        "--claim", action="store_true", help="with run: whatever is free, claimed by leases, in place of a part"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compile, or predict."""
+    """Compile, or predict; or do one of the steps."""
+    step = options.inputs[0] if options.inputs[0] in STEPS else ""
+    _check_step(options, step)
+    from jittok.corpus.tasks.crew import Stopped
+
+    with signals() as stop:
+        try:
+            if not step:
+                return _compile(options, stop)
+            return {"plan": _plan, "run": _run, "status": _status, "finish": _finish}[step](options, stop)
+        except Stopped:
+            note("jittok corpus: stopped by a signal; what is done stays done, and the same command does the rest")
+            return TERMINATED
+
+
+def _check_step(options: argparse.Namespace, step: str) -> None:
+    """A usage error for arguments that do not go together."""
+    if step in ("", "plan"):
+        needed = [name for name, value in (("--vocab", options.vocab), ("--out/-o", options.out)) if value is None]
+        if needed:
+            options.wrong(f"the following arguments are required: {', '.join(needed)}")
+        if step and not options.inputs[1:]:
+            options.wrong("plan: found no input, expected files, folders, globs or URLs")
+        if step and options.train_val is not None:
+            options.wrong("--train-val: expected it without plan")
+    elif len(options.inputs) != 2 or options.out is not None:
+        options.wrong(f"{step}: expected the folder of one corpus: jittok corpus {step} DIR")
+    for name, given, of in (
+        ("--parts", options.parts, "plan"), ("--part", options.part, "run"), ("--claim", options.claim or None, "run"),
+    ):  # fmt: skip
+        if given is not None and step != of:
+            options.wrong(f"{name}: expected it with jittok corpus {of}")
+    if options.claim and options.part is not None:
+        options.wrong("--claim: expected it without --part")
+
+
+@contextlib.contextmanager
+def signals() -> Iterator[Cancellation]:
+    """What SIGTERM and SIGUSR1 set while the block runs, which schedulers send before they kill."""
+    from jittok.kernels.jit.pool import Cancellation
+
+    stop = Cancellation()
+    names = [name for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {name: signal.signal(getattr(signal, name), lambda *_: stop.set()) for name in names}
+    try:
+        yield stop
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def _compile(options: argparse.Namespace, stop: Cancellation) -> int:
     from dataclasses import replace
 
     from jittok.corpus.options import PARTS
@@ -120,7 +198,7 @@ def run(options: argparse.Namespace) -> int:
     parts = [(out, chosen)]
     if options.train_val is not None:
         parts = [(f"{out}/{part}", replace(chosen, part=part, train_val=options.train_val)) for part in PARTS]
-    summaries = [_compile(tok, out, of_part, options) for out, of_part in parts]
+    summaries = [_compile_one(tok, out, of_part, options, stop) for out, of_part in parts]
     if not options.json:
         tell("".join(map(_summary_text, summaries)))
     elif options.train_val is None:
@@ -130,7 +208,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _compile(tok: Any, out: str, chosen: Options, given: argparse.Namespace) -> Summary:
+def _compile_one(tok: Any, out: str, chosen: Options, given: argparse.Namespace, stop: Cancellation) -> Summary:
     from jittok.corpus.compiler import compile_corpus
     from jittok.corpus.progress import ProgressLine
 
@@ -138,10 +216,94 @@ def _compile(tok: Any, out: str, chosen: Options, given: argparse.Namespace) -> 
     try:
         return compile_corpus(
             given.inputs, tok, out, chosen, threads=given.threads, engine=given.engine,
-            check_space=not given.no_space_check, report=line,
+            check_space=not given.no_space_check, report=line, stop=stop,
         )  # fmt: skip
     finally:
         line.close()
+
+
+def _say(options: argparse.Namespace, fact: dict[str, Any], text: str) -> None:
+    if options.json:
+        write(json.dumps(fact) + "\n")
+    else:
+        tell(text)
+
+
+def _plan(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: ARG001  short
+    from jittok.corpus.compiler import plan_corpus
+
+    found = plan_corpus(
+        options.inputs[1:], open_vocab(options, _cache_bytes(options)), options.out, _options(options),
+        parts=options.parts,
+    )  # fmt: skip
+    parts = "" if found.parts is None else f" for {_count(found.parts, 'part')}"
+    rows = [
+        (
+            f"{one_name(found.out)}: {_count(found.tasks, 'task')}{parts}, {_count(found.inputs, 'input')}, "
+            f"{_size(found.bytes)}"
+        )
+    ]
+    if found.left_out:
+        rows.append(left_out_text(found.left_out))
+    _say(options, found.to_dict(), "\n".join(rows) + "\n")
+    return 0
+
+
+def _run(options: argparse.Namespace, stop: Cancellation) -> int:
+    from jittok.corpus.compiler import run_corpus
+    from jittok.corpus.progress import ProgressLine
+
+    tok = None if options.vocab is None else open_vocab(options, _cache_bytes(options))
+    line = ProgressLine()
+    try:
+        found = run_corpus(
+            options.inputs[1], tok, part=options.part, claim=options.claim, threads=options.threads, report=line,
+            stop=stop,
+        )  # fmt: skip
+    finally:
+        line.close()
+    rows = [
+        (
+            f"{one_name(found.out)}: {_count(found.done, 'task')} done now, {found.before:,} before; "
+            f"{_count(found.documents, 'document')}, {_count(found.tokens, 'token')}, {found.seconds:.1f} s"
+        )
+    ]
+    rows += [f"task {number} failed: {why}" for number, why in found.failed.items()]
+    _say(options, found.to_dict(), "\n".join(rows) + "\n")
+    return 1 if found.failed else 0
+
+
+def _status(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: ARG001
+    from jittok.corpus.compiler import corpus_status
+
+    found = corpus_status(options.inputs[1])
+    if found is None:
+        _say(options, {"finished": True}, f"{one_name(options.inputs[1])}: finished\n")
+        return 0
+    free = len(found.missing) - len(found.failed) - len(found.claimed)
+    rows = [
+        (
+            f"{one_name(options.inputs[1])}: {len(found.done):,} of {_count(found.tasks, 'task')} done, "
+            f"{len(found.claimed):,} claimed, {len(found.failed):,} failed, {free:,} free; "
+            f"{_count(found.documents, 'document')}, {_count(found.tokens, 'token')}"
+        )
+    ]
+    rows += [f"task {number} failed: {why}" for number, why in found.failed.items()]
+    _say(options, {"finished": False, **found._asdict(), "missing": found.missing}, "\n".join(rows) + "\n")
+    return 0
+
+
+def _finish(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: ARG001
+    from jittok.corpus.compiler import finish_corpus
+    from jittok.corpus.tasks.finish import Unfinished
+
+    try:
+        summary = finish_corpus(options.inputs[1])
+    except Unfinished as error:
+        note(f"jittok corpus: {error}")
+        return UNFINISHED
+    _say(options, summary.to_dict(), _summary_text(summary))
+    return 0
 
 
 def _cache_bytes(given: argparse.Namespace) -> int | None:
@@ -197,7 +359,7 @@ def _summary_text(summary: Summary) -> str:
     rows = [f"{out}: {', '.join([*made, _count(summary.shards, 'shard')])}"]
     if summary.resumed:
         rows.append(f"{summary.resumed:,} of them from an earlier run")
-    if new:
+    if new and summary.seconds:
         rows.append(
             f"{summary.seconds:.1f} s, {summary.text_bytes * new / summary.documents / 1e6 / summary.seconds:.1f} MB/s"
         )

@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     checks.add_argument(
         "--hashes-only", action="store_true", help="check only the hashes of the files; the inputs are not needed"
     )
+    checks.add_argument(
+        "--part", metavar="I/N", help="check each N-th shard, from shard I on: N processes share the work"
+    )
     add_threads(parser, "checks")
 
 
@@ -39,8 +42,9 @@ def run(options: argparse.Namespace) -> int:
     from jittok.corpus.verifier import STRANGER, verify
 
     found = verify(
-        options.folder, _vocab(options), all=options.all, hashes_only=options.hashes_only, threads=options.threads
-    )
+        options.folder, _vocab(options), all=options.all, hashes_only=options.hashes_only, part=options.part,
+        threads=options.threads,
+    )  # fmt: skip
     if options.json:
         write(json.dumps({"ok": found.ok, **asdict(found)}) + "\n")
         return 0 if found.ok else 1

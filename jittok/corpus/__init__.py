@@ -9,7 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jittok.corpus.compiler import Summary, compile_corpus
+    from jittok.corpus.compiler import (
+        Planned,
+        Ran,
+        Summary,
+        compile_corpus,
+        corpus_status,
+        finish_corpus,
+        plan_corpus,
+        run_corpus,
+    )
     from jittok.corpus.options import Options
     from jittok.corpus.reading.batches import batches
     from jittok.corpus.reading.loader import Loader
@@ -19,15 +28,25 @@ if TYPE_CHECKING:
     from jittok.corpus.verifier import verify
 
 __all__ = [
-    "Corpus", "Loader", "Options", "Packed", "Sequences", "Summary", "WithTargets", "batches", "compile_corpus",
-    "fields", "open", "sequences", "verify",
+    "Corpus", "Loader", "Options", "Packed", "Planned", "Ran", "Sequences", "Summary", "WithTargets", "batches",
+    "compile_corpus", "corpus_status", "fields", "finish_corpus", "open", "plan_corpus", "run_corpus", "sequences",
+    "verify",
 ]  # fmt: skip
 _HOME = {
     "reading.batches": ("batches",),
     "shards.fields": ("fields",),
     "reading.loader": ("Loader",),
     "reading.sequences": ("Packed", "Sequences", "WithTargets", "sequences"),
-    "compiler": ("Summary", "compile_corpus"),
+    "compiler": (
+        "Planned",
+        "Ran",
+        "Summary",
+        "compile_corpus",
+        "corpus_status",
+        "finish_corpus",
+        "plan_corpus",
+        "run_corpus",
+    ),
     "options": ("Options",),
     "shards.readback": ("Corpus", "open"),
     "verifier": ("verify",),

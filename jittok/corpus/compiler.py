@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,9 +37,9 @@ from jittok.corpus.tasks.crew import Crew
 from jittok.corpus.tasks.finish import Status, finish, status_of
 from jittok.corpus.tasks.on_ray import run_on_ray
 from jittok.corpus.tasks.plan import WORK, Plan, read_plan
-from jittok.corpus.tasks.records import Done, read_failed
+from jittok.corpus.tasks.records import Done, listed, read_failed
 from jittok.corpus.tasks.run import SCRATCH, Work
-from jittok.corpus.tasks.shares import Claims, Part
+from jittok.corpus.tasks.shares import Claims, part_of
 from jittok.encode.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation
@@ -181,9 +181,12 @@ def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> l
 class _Run:
     """The tasks that are to be done in one call."""
 
-    def __init__(self, work: Work, start: float, report: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, work: Work, start: float, report: Callable[[Progress], None] | None, only: Container[int] | None = None
+    ) -> None:
+        """`only`: the tasks that this call is about, where they are not all."""
         self.work, self.start = work, start
-        self.done = done_of(work.store, work.plan)
+        self.done = done_of(work.store, work.plan, only)
         self._report = report
         self.resumed = sum(record.documents for record in self.done.values())
         self._counts = self._before = Counts(*(
@@ -287,9 +290,9 @@ def plan_corpus(
     """
     if parts is not None and (isinstance(parts, bool) or not isinstance(parts, int) or parts < 1):
         raise CorpusError("--parts", str(parts), "1 or more")
-    made = _prepared(inputs, tok, out, options)
-    if any(source.path == STDIN for source in made.sources):
+    if any(os.fspath(name) == STDIN for name in inputs):
         raise CorpusError(STDIN, InWords("standard input"), "files that every process can read")
+    made = _prepared(inputs, tok, out, options)
     store = made.store
     with locked(store), naming(store.place):
         if store.head(MANIFEST) is not None:
@@ -322,13 +325,16 @@ def run_corpus(
     out: Place,
     tok: Tokenizer | None = None,
     *,
-    part: Part | None = None,
+    part: str | None = None,
     claim: bool = False,
     threads: int | None = None,
     report: Callable[[Progress], None] | None = None,
     stop: Cancellation | None = None,
 ) -> Ran:
     """Do tasks of a corpus that was planned: those of a part, or with `claim` whichever are free; else all.
+
+    `part`: "i/n" for part i, from 0, of n; "i" of as many as the plan was made for; "auto" for the part that a Slurm
+    array, a Kubernetes indexed job, AWS Batch or Cloud Run gives this process.
 
     What is done is not done again, so any call may be repeated. A task that fails is recorded, and the others go on.
     `tok`: the vocabulary, by default that of the plan. Stopped when `stop` is set meanwhile. Raises CorpusError where
@@ -342,9 +348,10 @@ def run_corpus(
     plan = planned(store)
     work = _work_of(store, plan, tok)
     with ExitStack() as opened, naming(store.place):
-        run = _Run(work, start, report)
-        numbers = set(part.tasks(plan)) if part is not None else set(range(len(plan.tasks)))
-        before = numbers & run.done.keys()
+        share = None if part is None else part_of(part, plan.parts)
+        numbers = set(range(len(plan.tasks))) if share is None else set(share.tasks(plan))
+        run = _Run(work, start, report, () if claim else numbers)
+        before = numbers & (listed(store).done if claim else run.done.keys())
         stop = stop or Cancellation()
         claims = opened.enter_context(Claims(work, stop)) if claim else None
         tasks: Iterator[int] = iter(claims) if claims else iter(sorted(numbers - before))
@@ -399,10 +406,13 @@ def _source(row: dict[str, Any], facts: dict[str, Any], store: Store) -> Source:
     return Source(path, row["bytes"], row["stamp"], row["kind"], row["packing"])
 
 
-def corpus_status(out: Place) -> Status:
-    """How far a planned corpus is. CorpusError where nothing was planned."""
+def corpus_status(out: Place) -> Status | None:
+    """How far a planned corpus is, None if it is finished. CorpusError where nothing was planned."""
     store = open_store(out)
     check_work(store)
+    if store.head(MANIFEST) is not None:
+        read_manifest(store)
+        return None
     return status_of(store, planned(store))
 
 

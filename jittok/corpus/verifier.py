@@ -30,7 +30,7 @@ from jittok.corpus.shards.plan import input_path
 from jittok.corpus.shards.writer import fault_of
 from jittok.corpus.store import Store
 from jittok.corpus.tasks.begin import changed_inputs
-from jittok.corpus.tasks.shares import Part
+from jittok.corpus.tasks.shares import part_of
 from jittok.errors import CorpusError, EncodingFailed, InWords, UnsupportedVocab
 from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation
 from jittok.tokenizer.facts import KERNELS
@@ -89,24 +89,24 @@ def verify(
     *,
     all: bool = False,  # noqa: A002  as on the command line
     hashes_only: bool = False,
-    part: Part | None = None,
+    part: str | None = None,
     threads: int | None = None,
     report: Callable[[Report], None] | None = None,
 ) -> Report:
     """Hash every file of a corpus directory and tokenize a sample of its ranges again (`all`: every one, and hash the
     inputs; `hashes_only`: none). Some documents of each shard are tokenized by the plain reference too, so that what
-    kernels have always got wrong is found (not where the general path runs, which is that reference). `part`: only the
-    shards whose number leaves its index when divided by its count, so that several processes share the work.
+    kernels have always got wrong is found (not where the general path runs, which is that reference). `part`, "i/n":
+    only each n-th shard, from shard i on, so that several processes share the work.
 
     Differences name shard, format and document. CorpusError for a directory without manifest, another vocabulary, or
     inputs that are not there any more.
     """
-    store, found, part = store_of(folder), Report(), part or Part(0, 1)
+    store, found, share = store_of(folder), Report(), part_of(part or "0/1", None)
     tok = with_recorded_release(tok, store)
     manifest = read_manifest(store)
-    numbers = range(part.index, len(manifest["shards"]), part.count)
+    numbers = range(share.index, len(manifest["shards"]), share.count)
     _check_files(store, manifest, numbers, found, report)
-    if part.index == 0:
+    if share.index == 0:
         _check_strangers(store, manifest, found)
     found.of_documents = sum(manifest["shards"][number]["documents"] for number in numbers)
     if hashes_only:
@@ -121,7 +121,7 @@ def verify(
                 raise
             found.differences.append({"format": name, "what": f"cannot be read: {error}"})
     if all:
-        _check_inputs(manifest, sources, range(part.index, len(sources), part.count), found)
+        _check_inputs(manifest, sources, range(share.index, len(sources), share.count), found)
     positions = [position for position in _places(manifest) if position.shard in numbers]
     one_a_shard = _one_a_shard(positions)
     chosen = (

@@ -13,6 +13,7 @@ import sys
 import pytest
 import victim
 from conftest import make_texts, write_jsonl
+from server import Server
 
 from jittok.corpus import Options, compile_corpus
 from jittok.corpus.store import disk
@@ -27,35 +28,11 @@ FORMATS = ("arrow", "npy", "megatron", "olmo")
 pytestmark = pytest.mark.process
 
 
-class Server:
-    """A process that forks a compiler for each request; see victim.py."""
-
-    def __init__(self):
-        command = [sys.executable, "-W", "ignore", victim.__file__]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def run(self, inputs, out, options, **how):
-        """Exit status, -9 when it was killed, and the seconds it took."""
-        task = options.identity()
-        files = [str(path) for path in inputs]
-        task = {"formats": task.pop("formats"), "options": task, "inputs": files, "out": str(out)}
-        self.process.stdin.write(json.dumps({**task, **how}) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def finish(self, inputs, out, options, **how):
-        status, seconds = self.run(inputs, out, options, **how)
-        assert status == 0
-        return seconds
-
-
 @pytest.fixture(scope="module")
 def server():
     made = Server()
     yield made
-    made.process.stdin.close()
-    made.process.stdout.close()
-    made.process.wait()
+    made.close()
 
 
 @pytest.fixture(scope="module")

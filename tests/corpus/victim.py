@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jittok
 from jittok.corpus import Options
-from jittok.corpus.compiler import compile_corpus
+from jittok.corpus.compiler import compile_corpus, run_corpus
 from jittok.corpus.shards import writer
 from jittok.corpus.store import disk
 
@@ -29,11 +29,15 @@ def tokenizer():
     return TOK
 
 
-def run(inputs, out, options, threads=1, die_at=None, keep=1.0):
-    """Compile; with `die_at`, die of SIGKILL at that change of the directory, an append having written its share."""
+def run(inputs, out, options, threads=1, die_at=None, keep=1.0, part=None):
+    """Compile, or do a part of what was planned; with `die_at`, die of SIGKILL at that change of the directory, an
+    append having written its share."""
     if die_at is not None:
         _die_at(die_at, keep)
-    compile_corpus(inputs, tokenizer(), out, options, threads=threads)
+    if part is not None:
+        run_corpus(out, tokenizer(), part=part, threads=threads)
+    else:
+        compile_corpus(inputs, tokenizer(), out, options, threads=threads)
 
 
 def _die_at(number, keep):

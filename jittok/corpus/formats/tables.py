@@ -92,8 +92,9 @@ class HashedFile:
     def write(self, data: Any) -> int:
         """Append bytes."""
         view = memoryview(data).cast("B")
-        disk.append(self._descriptor, view)
-        self.digest.update(view)
+        if not self.closed:  # else the table was given up, and what its writer adds at the end goes nowhere
+            disk.append(self._descriptor, view)
+            self.digest.update(view)
         self._at += len(view)
         return len(view)
 
@@ -166,6 +167,8 @@ class _TableSink(Sink):
     def close(self) -> None:
         self._held = []
         self._file.close()
+        with contextlib.suppress(Exception):
+            self._writer.close()
 
 
 def _cuts(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

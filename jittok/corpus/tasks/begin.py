@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from jittok.corpus.formats import KEPT
@@ -143,11 +143,12 @@ def _gone_on_with(store: Store, old: Plan, facts: Fact, sources: Sequence[Source
     return Plan({**old.facts, "options": options, "inputs": facts["inputs"]}, old.tasks, old.parts)
 
 
-def done_of(store: Store, plan: Plan) -> dict[int, Done]:
-    """The tasks that are done, and whose files are there."""
-    numbers = sorted(number for number in listed(store).done if number < len(plan.tasks))
+def done_of(store: Store, plan: Plan, only: Container[int] | None = None) -> dict[int, Done]:
+    """The tasks that are done, and whose files are there; of some tasks, or of all."""
+    only = range(len(plan.tasks)) if only is None else only
+    numbers = sorted(number for number in listed(store).done if number in only)
     found = {number: record for number in numbers if (record := read_done(store, plan, number)) is not None}
-    for number in faults(store, list(found.values())):
+    for number in faults(store, list(found.values())) if found else ():
         del found[number]
     return found
 

@@ -94,16 +94,21 @@ class Crew:
         with self._lock:
             if self._stop.is_set() or (self.errors and not self.keep_going and not self._of_use()):
                 return None
-            if not self.errors or self.keep_going:
+            while not self.errors or self.keep_going:
+                number = -1
                 try:
-                    number = next(self.tasks, None)
-                    if number is not None:
-                        run = TaskRun(self.context, number, self._stop, self._gate, self._tell if self.report else None)
-                        self._running.append(run)
-                        return run
+                    if (number := next(self.tasks, -1)) < 0:
+                        break
+                    run = TaskRun(self.context, number, self._stop, self._gate, self._tell if self.report else None)
                 except OF_A_TASK as error:
-                    self.errors[-1] = error
-                    return None
+                    self.errors[number] = error
+                    if number < 0:  # there are no tasks to be had
+                        self.keep_going = False
+                    elif self.keep_going:
+                        write_failed(self.context.store, number, error)
+                    continue
+                self._running.append(run)
+                return run
             others = self._of_use()
             return min(others, key=lambda run: run._threads) if others else None
 

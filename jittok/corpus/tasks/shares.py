@@ -21,7 +21,7 @@ from jittok.corpus.tasks.run import Work
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation
 
-PART = re.compile(r"(\d{1,9})(?:/(\d{1,9}))?")
+PART = re.compile(r"([0-9]{1,9})(?:/([0-9]{1,9}))?")
 INDEXES = ("SLURM_ARRAY_TASK_ID", "AWS_BATCH_JOB_ARRAY_INDEX", "CLOUD_RUN_TASK_INDEX", "JOB_COMPLETION_INDEX")
 """Environment variables with the index of a job in its array: of Slurm, AWS Batch, Cloud Run, Kubernetes."""
 RENEWED = 3
@@ -86,7 +86,7 @@ def _of_slurm(index: int, parts: int | None, environ: Mapping[str, str]) -> Part
 
 def _number(name: str, environ: Mapping[str, str]) -> int:
     text = environ.get(name, "")
-    if not re.fullmatch(r"\d{1,9}", text):
+    if not re.fullmatch(r"[0-9]{1,9}", text):
         raise CorpusError(name, text, "an index: a whole number from 0")
     return int(text)
 
@@ -112,16 +112,17 @@ class Claims:
             self.release(number)
 
     def __iter__(self) -> Iterator[int]:
-        """The numbers of tasks that are this process's now. When all others are done, failed or leased, it waits for
-        leases to end; it ends when no task is left."""
+        """The numbers of tasks that are this process's now; those that had failed before are tried again. When all
+        others are done, failed or leased, it waits for leases to end; it ends when no task is left."""
         store, count = self.context.store, len(self.context.plan.tasks)
         order = list(range(count))
         start = secrets.randbelow(count)  # so that processes do not all ask for the same ones
         order = order[start:] + order[:start]
         ours: set[int] = set()
-        while not self.stop.is_set():
+        failed = listed(store).failed
+        while not self.stop.is_set() and not self._ended.is_set():
             found = listed(store)
-            over = found.done | found.failed | ours
+            over = found.done | (found.failed - failed) | ours
             free = [number for number in order if number not in over and number not in found.leased]
             leased = [number for number in order if number not in over and number in found.leased]
             taken = False

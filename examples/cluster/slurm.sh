@@ -1,0 +1,9 @@
+#!/bin/bash
+# sbatch --array=0-99 slurm.sh
+#SBATCH --job-name=corpus
+#SBATCH --cpus-per-task=8
+#SBATCH --mem=8G
+#SBATCH --time=04:00:00
+#SBATCH --requeue
+#SBATCH --signal=USR1@60
+exec jittok corpus run /shared/shards --part auto --threads "$SLURM_CPUS_PER_TASK"
