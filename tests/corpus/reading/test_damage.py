@@ -66,6 +66,17 @@ def test_offsets_that_are_cut_or_fall_are_refused(copied, monkeypatch):
         sequences(copied, 8)[0]
 
 
+@pytest.mark.parametrize("pack", ["split", "best"])
+def test_offsets_beyond_the_ids_are_refused(copied, pack):
+    path = copied / "npy" / "00000.offsets.npy"
+    raw = path.read_bytes()
+    offsets = np.frombuffer(raw[128:], "<i8").copy()
+    offsets[-1] += 1
+    path.write_bytes(raw[:128] + offsets.tobytes())
+    with pytest.raises(CorpusError, match=r"00000\.offsets\.npy: found places of documents that fall or lie outside"):
+        sequences(copied, 8, pack=pack, pad_id=0)[0]
+
+
 def test_a_removed_file_is_refused(copied):
     file_of(copied, "npy").unlink()
     with pytest.raises(CorpusError, match="found no such file, expected a shard that the manifest lists"):

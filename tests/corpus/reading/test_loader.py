@@ -84,6 +84,19 @@ def test_any_resumes_joined_are_the_undisturbed_order(corpora, data, pack, shuff
     assert had == undisturbed(found, len(had) // len(found) + 1)[: len(had)]
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_each_worker_goes_on_with_its_own_state(corpora, monkeypatch, workers):
+    loader = sequences(corpora["short"][0], 13, shuffle="sequences", seed=1).loader(2, world=2, rank=1, epochs=None)
+    want = [keys(loader[k]) for k in range(8 * workers)]
+    first = Workers(loader, workers, monkeypatch)
+    had = [keys(next(first)) for _ in range(5 * workers)]
+    second = Workers(loader, workers, monkeypatch)
+    for (old, *_), (new, *_) in zip(first.parts, second.parts, strict=True):
+        new.load_state_dict(old.state_dict())
+    had += [keys(next(second)) for _ in range(3 * workers)]
+    assert had == want
+
+
 @pytest.mark.parametrize("world", [1, 2, 3])
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_iterations_end_with_epochs_and_leave_nothing_out(corpora, world, epochs):

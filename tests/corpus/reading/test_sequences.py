@@ -107,6 +107,17 @@ def test_a_later_epoch_has_the_same_sequences_in_another_order(corpora):
     assert lists(sequences(folder, 16, shuffle="sequences", seed=5)) != first
 
 
+@pytest.mark.parametrize("shuffle", [None, "documents"])
+def test_ids_that_occur_in_the_last_sequence_are_not_padded_again(corpora, shuffle):
+    folder, documents = corpora["short"]
+    total = sum(map(len, documents))
+    overlap = total % 5
+    length = overlap + 5  # so the last one is full
+    found = sequences(folder, length, overlap=overlap, pad_id=PAD, shuffle=shuffle)
+    assert len(found) == (total - overlap) // (length - overlap)
+    assert lists(found) == expected(documents, length, overlap=overlap, pad=True, shuffle=shuffle)
+
+
 def test_several_corpora_are_one(corpora):
     (short, some), (long, more) = corpora["short"], corpora["long"]
     assert lists(sequences([short, long, short], 24)) == expected(some + more + some, 24)
