@@ -16,7 +16,7 @@ from jittok.corpus.ranges.documents import read_texts
 from jittok.corpus.ranges.kept import Kept
 from jittok.corpus.ranges.units import Key, RawRange
 from jittok.errors import CorpusError
-from jittok.kernels.jit import frozen
+from jittok.kernels.jit import JIT, frozen
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -97,7 +97,7 @@ def drawn_rows(draw: random.Random, count: int) -> list[dict[str, object]]:
 
 
 def test_drawn_rows_keep_what_plain_python_finds(monkeypatch):
-    rows = drawn_rows(random.Random(3), 400)
+    rows = drawn_rows(random.Random(3), 400 if JIT else 60)
 
     def expected(row, name):
         found = row.get(name)
