@@ -24,7 +24,7 @@ from jittok.cli.common.parser import EXAMPLES, Parser, in_one_line
 from jittok.errors import JittokError
 
 TASKS = {
-    "texts and tokens": ("encode", "decode", "count", "chunks"),
+    "texts and tokens": ("encode", "decode", "count", "chunks", "chat"),
     "a tokenizer, seen from inside": ("info", "trace"),
     "a tokenizer beside others": ("try", "compare", "convert"),
     "training data": ("corpus", "verify"),

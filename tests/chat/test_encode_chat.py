@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import json
 import pickle
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,8 @@ def gguf_with_templates(write: Any) -> bytes:
             "tokenizer.chat_template": "a{{ eos_token }}", "tokenizer.chat_template.tool_use": "b",
         }
     )  # fmt: skip
+
+
+def test_the_example_of_a_data_set_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "chat_masks.py"))
+    assert "to learn: '4</s>'" in capsys.readouterr().out
