@@ -135,6 +135,33 @@ def test_a_file_that_changes_while_it_is_read_is_no_longer_that_file(web: far.Fi
         file.read(10)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:SECRET@host/a.jsonl",
+        "https://host/a.jsonl?X-Amz-Date=1&X-Amz-Signature=SECRET",
+        "https://host/a.jsonl?sv=1&sig=SECRET",
+        "https://host/a.jsonl?token=SECRET",
+        "s3://KEY:SECRET@bucket/a.jsonl",
+    ],
+)
+def test_a_url_with_a_secret_is_refused_and_the_secret_is_not_said(tmp_path: Path, tok: Any, url: str) -> None:
+    with pytest.raises(CorpusError, match="signature or a password") as error:
+        compile_corpus([url], tok, tmp_path / "out", OPTIONS)
+    assert "SECRET" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_small_files_are_fetched_several_at_a_time_and_each_once(web: far.Files, tmp_path: Path, tok: Any) -> None:
+    names = [f"{k:02d}.jsonl" for k in range(20)]
+    for k, name in enumerate(names):
+        write(web.folder / name, "jsonl", texts_of(5, k))
+    compile_corpus([web.folder], tok, tmp_path / "near", OPTIONS)
+    compile_corpus([f"{web.url}/{name}" for name in names], tok, tmp_path / "far", OPTIONS)
+    assert shards(tmp_path / "far") == shards(tmp_path / "near")
+    assert [web.asked[f"GET {name}"] for name in names] == [1] * 20
+
+
 def test_what_is_not_there_is_named(web: far.Files, tmp_path: Path, tok: Any) -> None:
     with pytest.raises(CorpusError, match=r"none\.jsonl.*no such file"):
         compile_corpus([f"{web.url}/none.jsonl"], tok, tmp_path / "out", OPTIONS)

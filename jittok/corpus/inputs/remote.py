@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,10 @@ from jittok.corpus.store.client import said
 from jittok.corpus.store.opening import LOCAL, scheme_of
 from jittok.errors import CorpusError, InWords, JittokError
 
+SECRET = re.compile(
+    r"(?<=://)[^/?#]*:[^/?#]*@|[?&](?:[\w.-]*(?:sig|signature|token|secret|password|key))=.*", re.IGNORECASE
+)
+"""What a URL has that nobody else should: a password, or a query that lets others in."""
 AT_ONCE = 8 << 20
 IN_MEMORY = 64 << 20
 """Bytes of a table that are fetched ahead into memory; more go to a temporary file."""
@@ -93,6 +98,25 @@ def open_far(url: str, size: int | None = None, stamp: str = "") -> IO[bytes]:
         if size is None:
             raise nameless(url)
     return blocks.opened(FarSource(url, size, stamp))
+
+
+def fetch_soon(files: Iterable[tuple[str, int | None, str]]) -> None:
+    """Begin to fetch small files that are read next: (path, size, stamp). Local ones are left alone."""
+    left = AT_ONCE
+    for path, size, stamp in files:
+        if not is_url(path) or size is None or size > left:
+            return
+        left -= size
+        blocks.fetch_soon(FarSource(path, size, stamp))
+
+
+def refuse_secrets(paths: Iterable[str]) -> None:
+    """CorpusError for a URL with a signature or a password: it would be in the plan and the manifest."""
+    for path in paths:
+        if is_url(path) and SECRET.search(path):
+            shown = SECRET.sub("…", path)
+            found = InWords("a URL with a signature or a password, which the manifest would have")
+            raise CorpusError(shown, found, "a URL without, and credentials in the environment (or a copy of the file)")
 
 
 def nameless(url: str) -> CorpusError:

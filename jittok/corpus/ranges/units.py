@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from jittok.corpus.inputs.decompression import Read, open_unpacked
 from jittok.corpus.inputs.kinds import TABLES
-from jittok.corpus.inputs.remote import naming_input
+from jittok.corpus.inputs.remote import fetch_soon, naming_input
 from jittok.corpus.inputs.sources import LOST_AT, STDIN, Exchanged, Lost, Source, is_damage, lost
 from jittok.corpus.options import FIRST_CUTS, MOST_BYTES, Options
 from jittok.corpus.ranges import tables
@@ -25,6 +25,8 @@ from jittok.corpus.ranges.cutting import Limit, cut_lines, cut_separated, everyt
 from jittok.corpus.ranges.digests import Digest, Digests, Hashed, HashedRows
 from jittok.errors import CorpusError, InWords
 
+SOON = 8
+"""Files of a group that are fetched at once, where they lie on a server."""
 GROUP_FILES = 4096
 """Most files of one document each that share a range."""
 
@@ -241,6 +243,7 @@ def _group(
 
     for i in range(unit.source, unit.last + 1):
         source, before, begin = sources[i], 0, 0
+        fetch_soon((each.path, each.size, each.stamp) for each in sources[i : min(i + SOON, unit.last + 1)])
         new += source.size or 0
         try:
             with naming_input(source.path):

@@ -233,9 +233,9 @@ def opened(far: Far) -> IO[bytes]:
     return io.BufferedReader(FarFile(far), BUFFER)
 
 
-def fetch_soon(fars: list[Far]) -> None:
-    """Begin to fetch the starts of small files that are read next, each to its end."""
-    for far in fars:
-        if far.size:
-            with suppress(RuntimeError):  # at the end of the process
-                _now().runs(far, 0, -(-far.size // BLOCK))
+def fetch_soon(far: Far) -> None:
+    """Begin to fetch a small file that is read next."""
+    process = _now()
+    if far.size and far.key not in process.whole:
+        with suppress(RuntimeError):  # at the end of the process
+            process.runs(far, 0, -(-far.size // BLOCK))
