@@ -201,7 +201,22 @@ def from_transformers(tokenizer: Any) -> Tokenizer:
     made = made._replace(decode=(*made.decode, *_printed(tokenizer, backend, made, clip)))
     said = {role: getattr(tokenizer, f"{role}_token_id", None) for role in ROLES}
     ids = {role: NO_TOKEN if token is None else int(token) for role, token in said.items()}
-    return Tokenizer(with_ids(made, ids) if hasattr(tokenizer, "eos_token_id") else made)
+    found = Tokenizer(with_ids(made, ids) if hasattr(tokenizer, "eos_token_id") else made)
+    found._chat_given = _chat_of(tokenizer)
+    return found
+
+
+def _chat_of(tokenizer: Any) -> Any:
+    """The chat templates of an object, and the special tokens that these see."""
+    from jittok.chat.templates import DEFAULT, ChatFiles  # no text needs them
+
+    given = getattr(tokenizer, "chat_template", None)
+    templates = given if isinstance(given, dict) else {DEFAULT: given}
+    special = getattr(tokenizer, "special_tokens_map", None) or {}
+    return ChatFiles(
+        {str(name): text for name, text in templates.items() if isinstance(text, str)},
+        {str(name): str(token) for name, token in special.items() if not isinstance(token, list | tuple)},
+    )
 
 
 def _printed(tokenizer: Any, backend: Any, made: Pipeline, clip: bool) -> tuple[Any, ...]:

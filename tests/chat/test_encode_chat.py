@@ -239,3 +239,37 @@ def gguf_with_templates(write: Any) -> bytes:
 def test_the_example_of_a_data_set_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "chat_masks.py"))
     assert "to learn: '4</s>'" in capsys.readouterr().out
+
+
+def test_an_object_of_transformers_brings_its_template(tok: jittok.Tokenizer) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    backend = tokenizers.Tokenizer.from_str(_file_of(tok).decode())
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>")
+    theirs.chat_template = PLAIN + "{{ eos_token }}"
+    made = jittok.from_transformers(theirs)
+    assert made.chat_template == theirs.chat_template
+    for each in (made, pickle.loads(pickle.dumps(made))):
+        chat = each.encode_chat(CHAT, trusted=("assistant",))
+        assert chat.text == theirs.apply_chat_template(CHAT, tokenize=False)
+        assert chat.ids.tolist() == theirs.apply_chat_template(CHAT)["input_ids"]
+
+
+GENERATING = (
+    "{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|end|>"
+    "{% endgeneration %}{% else %}{{ m.content }}<|end|>{% endif %}{% endfor %}"
+)
+
+
+def test_the_mask_is_that_of_transformers(tok: jittok.Tokenizer) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    backend = tokenizers.Tokenizer.from_str(_file_of(tok).decode())
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=backend)
+    made = jittok.from_tokenizers(backend)
+    for answer in ("a", "", "\u00e9\U0001d11e b", "two\nlines "):
+        chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": answer}, *CHAT[:1]]
+        expected = theirs.apply_chat_template(chat, chat_template=GENERATING, return_assistant_tokens_mask=True)
+        found = made.encode_chat(chat, template=GENERATING)
+        assert found.ids.tolist() == expected["input_ids"]
+        assert found.assistant_mask.tolist() == expected["assistant_masks"]
