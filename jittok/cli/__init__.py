@@ -29,7 +29,7 @@ TASKS = {
     "a tokenizer beside others": ("try", "compare", "convert"),
     "training data": ("corpus", "verify"),
     "a vocabulary of your own": ("train",),
-    "this machine": ("cache", "completion"),
+    "this machine": ("vocabs", "cache", "completion"),
 }
 """What people come for -> commands, in the order of --help. Each command is a module of this package."""
 COMMANDS = tuple(name for names in TASKS.values() for name in names)

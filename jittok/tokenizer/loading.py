@@ -26,6 +26,8 @@ from jittok.vocab.bundled import bundled_names, bundled_path, packed_vocab
 from jittok.vocab.releases import NEWEST, release_named
 
 GGUF = b"GGUF"
+SCHEMES = ("hf:", "ollama:", "lmstudio:")
+"""Beginnings of names of files that other programs keep, see `jittok.files.places`."""
 READ = "read"
 """The name of a cache entry that holds a vocabulary as it was read, before anything is compiled."""
 BESIDE = (
@@ -69,6 +71,9 @@ def load(
     these or with vocab.json and merges.txt give the ids of the model's own library. `pattern`, `special_tokens`: for
     rank files whose content jittok does not recognize; `encoding`: which encoding, if several share the same ranks.
 
+    "hf:org/name", "ollama:name" and "lmstudio:org/name" are files that these programs have on this machine; `jittok
+    vocabs` lists them. Only a repository "hf:" that is not there is fetched, where huggingface_hub is installed.
+
     `cache`: keep the compiled vocabulary on disk and use it the next time. `cache_bytes`: upper bound of the piece
     cache of one thread, which grows as it evicts entries; None: 256 MB, or 1/32 of the machine's memory if less.
     Raises MalformedVocab, UnsupportedVocab, OSError, ValueError for an unknown release or an
@@ -110,6 +115,10 @@ def _checked_source(source: Any) -> Any:
     name = os.fsdecode(source)  # os.PathLike objects may return bytes
     if "\0" in name:
         raise ValueError(f"source: found {name[:80]!r}, expected a name without NUL characters")
+    if name.startswith(SCHEMES):
+        from jittok.files.places import is_name, located
+
+        name = located(name) if is_name(name) else name
     try:
         os.stat(name)
     except OSError as error:

@@ -239,9 +239,12 @@ def open_named(
     """Open the tokenizer of a file if it exists, else of a bundled name. `where`: the argument that errors name;
     `ranks`: keyword arguments for a file of tiktoken ranks."""
     import jittok
+    from jittok.files.places import is_name
 
     path = Path(vocab)
     bound: dict[str, Any] = {} if cache_bytes is None else {"cache_bytes": cache_bytes}
+    if is_name(vocab):  # of another program's file, as hf:org/name
+        return jittok.load(vocab, cache=cache, llama_cpp=llama_cpp, pre=pre, **bound, **(ranks or {}))
     if path.exists():
         if not path.is_file() and not path.is_dir():
             bundled = ", ".join(jittok.bundled_names())
