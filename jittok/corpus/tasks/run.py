@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jittok.corpus.formats.base import Format, Rows
 from jittok.corpus.inputs.remote import is_url
 from jittok.corpus.inputs.sources import Exchanged, Source, look_at
@@ -33,7 +35,7 @@ from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation
 
 SCRATCH = f"{WORK}/w"
-READY = 3
+READY = 2
 """Results that may wait for the one before them, for each thread."""
 PATIENCE = 0.2
 """Seconds between two looks at whether the work is still wanted."""
@@ -129,6 +131,7 @@ class TaskRun:
         self._exhausted = self._writing = self._closed = False
         self._ready: dict[int, _Result | BaseException] = {}
         self._streams = streams_of(work.formats)
+        self._tables = any(type(form).sink is not Format.sink for form in work.formats)
         self._output: TaskOutput | None = None
         self._first_begin = 0
 
@@ -193,7 +196,10 @@ class TaskRun:
         try:
             encoded = self.context.encoder(raw, self.stop)
             rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.places, encoded.kept)
-            return _Result(encoded, laid_out(rows, self._streams))
+            laid = laid_out(rows, self._streams)
+            if not self._tables:  # the streams are all that is written: results that wait hold no ids beside them
+                encoded.ids = rows.ids = np.broadcast_to(np.int32(0), rows.ids.shape)
+            return _Result(encoded, laid)
         except Exception as error:  # noqa: BLE001  as above; CancelledError among them
             return error
 
