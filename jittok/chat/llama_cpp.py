@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PROBE = "jittok-probe"
 OWN_ENDS = (
     "think", "THINK", "reason", "<|channel", "to=self", "<|content|>", "<|im_middle|>", "<|tool_list_start|>",
-    "Write 'Action:'", "{{ eos_token }}{% endif %}", "{{- eos_token -}}",
+    "followed by a json-formatted list", "{{ eos_token }}{% endif %}", "{{- eos_token -}}",
 )  # fmt: skip
 """What stands in templates of which llama.cpp goes on in ways of its own: of models that reason, and some others."""
 CLOCK = datetime.datetime(2026, 1, 1)
