@@ -9,7 +9,6 @@ import http.server
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -111,18 +110,19 @@ def seaweed(folder: Path) -> Iterator[int]:
     log = (folder / "log").open("wb")
     process = subprocess.Popen(
         [
+            "sh", "-c", '"$@" & read line; kill -9 $!', "sh",  # it ends with this process, however that ends
             weed, "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-s3", f"-s3.config={folder / 's3.json'}",
             "-s3.port.iceberg=0", "-s3.port.lance=0",
             "-volume.max=30", "-master.volumeSizeLimitMB=100", "-volume.minFreeSpace=1MiB",
             *(f"-{name}={port}" for name, port in (ports | more).items()),
         ],
-        stdout=log, stderr=log, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
     )  # fmt: skip
     try:
         yield ports["s3.port"]
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        assert process.stdin is not None
+        process.stdin.close()
         process.wait()
         log.close()
 
