@@ -16,7 +16,7 @@ jittok chat --vocab model.gguf chat.json
 # its ids, and which of them the assistant wrote, as JSON
 jittok chat --vocab folder/ chat.json --json --mask
 # a template of your own; the chat on standard input
-echo '[{"role": "user", "content": "Hi"}]' | jittok chat --vocab gpt-2 --template plain.jinja --ids -"""
+jittok chat --vocab gpt-2 --template plain.jinja --ids - < chat.json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
