@@ -9,7 +9,7 @@ import pytest
 
 tomllib = pytest.importorskip("tomllib", reason="reads pyproject.toml with the standard library of Python 3.11")
 ROOT = Path(__file__).resolve().parents[1]
-COMES_WITH = {"llvmlite": "numba"}
+COMES_WITH = {"llvmlite": "numba", "traitlets": "anywidget"}
 """Imported packages that a declared one pins."""
 BROUGHT = {"boto3", "pandas", "torch"}
 """Imported only for objects of theirs that the caller hands over or asks for, or for the credentials that it has."""

@@ -35,6 +35,12 @@ FENCED = re.compile(r"(^```.*?^```$)", re.M | re.S)
 CSS = """
 .jittok-output { overflow-x: auto; font-size: .75rem; margin-bottom: 1em }
 .md-typeset table:not([class]) { display: table; font-size: .7rem }
+[data-md-color-scheme] { --jittok-link: #2a3fb8; --jittok-soft: #595f68 }
+[data-md-color-scheme=slate] { --jittok-link: #a9b8ff; --jittok-soft: #a3a9b3 }
+.md-typeset a, .md-nav__link--active, .md-nav__link--active .md-ellipsis { color: var(--jittok-link) }
+.md-typeset .doc-label { opacity: 1 }
+.jittok-output [style*="opacity:.55"] { opacity: .8 !important }
+.md-typeset .doc-label code, .md-typeset .highlight :is(.c, .c1, .gp, .o, .p), .md-footer a { color: var(--jittok-soft) }
 """
 
 

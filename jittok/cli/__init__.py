@@ -25,7 +25,7 @@ from jittok.errors import JittokError
 
 TASKS = {
     "texts and tokens": ("encode", "decode", "count", "chunks", "chat"),
-    "a tokenizer, seen from inside": ("info", "trace"),
+    "a tokenizer, seen from inside": ("info", "trace", "play"),
     "a tokenizer beside others": ("try", "compare", "convert"),
     "training data": ("corpus", "verify"),
     "a vocabulary of your own": ("train",),

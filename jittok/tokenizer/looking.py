@@ -11,6 +11,8 @@ from jittok.tokenizer.facts import SPECIAL_IDS
 from jittok.vocab import Vocab
 
 if TYPE_CHECKING:
+    from anywidget import AnyWidget
+
     from jittok.tokenizer.tokenizer import Tokenizer
     from jittok.trace import Trace
     from jittok.trace.explain import Explanation
@@ -58,6 +60,16 @@ class Looking:
         if isinstance(tok.vocab, Pipeline):
             return trace_file(tok.vocab, raw, ids, **asked)
         return trace_text(tok.vocab, raw, ids, replace=rule.replace, **asked)
+
+    def explore(self, text: str = EXAMPLE) -> AnyWidget:
+        """The page of `jittok play` as a widget of a notebook: tokens as one types, and how a word came to be. A saved
+        notebook keeps a picture of `text`. ImportError without the extra `notebook`."""
+        if not isinstance(text, str):
+            raise TypeError(f"text: found {type(text).__name__}, expected a str")
+        from jittok.play.widget import explore
+
+        tok = cast("Tokenizer", self)
+        return explore(tok, text, tok.name or tok.type)
 
     def _repr_html_(self) -> str:
         from jittok.common.display import html
