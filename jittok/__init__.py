@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Protocol, overload
 
+    from jittok.common.display.progress import Show as _Show
     from jittok.common.rows import Ragged, TokenArray
     from jittok.compare import Comparison as _Comparison
     from jittok.compare import Parting as _Parting
@@ -89,13 +90,20 @@ if TYPE_CHECKING:
     class _Comparing(Protocol):
         @overload
         def __call__(
-            self, a: _Named, b: _Named, texts: None = None, *, by_id: bool = ..., threads: int | None = ...
+            self,
+            a: _Named,
+            b: _Named,
+            texts: None = None,
+            *,
+            by_id: bool = ...,
+            threads: int | None = ...,
+            progress: _Show = ...,
         ) -> _Machines: ...
         @overload
         def __call__(
             self, a: _Named, b: _Named, texts: _Texts, *, by_id: bool = ..., add_special: bool = ...,
             parse_special: bool = ..., errors: _Errors = ...,  # noqa: F811
-            threads: int | None = ...,
+            threads: int | None = ..., progress: _Show = ...,
         ) -> _Comparison: ...  # fmt: skip
 
     class _Compare(_Comparing):

@@ -120,7 +120,7 @@ assert [name for name, _ in inspect.getmembers(jittok)] == dir(jittok)  # more t
 assert "encode_batch" in pydoc.render_doc(jittok)
 print(" ".join(listed))
 """
-EXTRAS = ("polars", "pyarrow", "pandas", "ray", "matplotlib", "rich", "tqdm", "zstandard", "filelock", "fsspec", "isal")
+EXTRAS = ("polars", "pyarrow", "pandas", "ray", "matplotlib", "rich", "zstandard", "filelock", "fsspec", "isal")
 
 
 @pytest.mark.process

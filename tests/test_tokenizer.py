@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jittok
+from jittok.common.display import progress
+from jittok.common.display.progress import Progress
 from jittok.common.rows import Ragged, TokenArray
-from jittok.encode import encoder, limits, stretches
+from jittok.encode import encoder, limits
 from jittok.encode.limits import LONGEST_HELD
 from jittok.errors import EncodingFailed, InvalidToken, MalformedVocab, UnsupportedVocab
 from jittok.tokenizer import Tokenizer
@@ -110,11 +112,17 @@ def test_progress_goes_to_standard_error(
 ) -> None:
     spm.encode_batch(["hi"] * 10, progress=True)
     assert capfd.readouterr() == ("", "")  # over before anybody would look
-    monkeypatch.setattr(stretches, "BAR_DELAY", 0.0)
-    spm.encode_batch(["hi"] * 10, progress=True)
+    seen: list[Progress] = []
+    rows = spm.encode_batch(["hi"] * 10, progress=seen.append)
+    assert [seen[-1].done, seen[-1].total, seen[-1].unit] == [10, 10, "documents"]
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr(progress, "EVERY_LOG", 0.0)
+    assert spm.encode_batch(["hi"] * 10, progress=True).to_list() == rows.to_list()
     out, err = capfd.readouterr()
     assert out == ""
-    assert "10" in err
+    assert err.startswith("jittok encode: 100 %  10 documents")
+    with pytest.raises(TypeError, match="progress: found 'yes', expected True, False"):
+        spm.encode_batch(["hi"] * 10, progress="yes")  # type: ignore[call-overload]
 
 
 def test_a_lone_surrogate_fails_or_is_replaced(spm: Tokenizer) -> None:

@@ -40,7 +40,8 @@ CSS = """
 .md-typeset a, .md-nav__link--active, .md-nav__link--active .md-ellipsis { color: var(--jittok-link) }
 .md-typeset .doc-label { opacity: 1 }
 .jittok-output [style*="opacity:.55"] { opacity: .8 !important }
-.md-typeset .doc-label code, .md-typeset .highlight :is(.c, .c1, .gp, .o, .p), .md-footer a { color: var(--jittok-soft) }
+.md-typeset .doc-label code,
+.md-typeset .highlight :is(.c, .c1, .gp, .o, .p), .md-footer a { color: var(--jittok-soft) }
 """
 
 

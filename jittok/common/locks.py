@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 OURS = frozenset(
     ("filelock", "fsspec", "gguf", "isal", "jittok", "llvmlite", "matplotlib", "numba", "numpy", "obstore", "orjson",
-     "pandas", "polars", "pyarrow", "ray", "regex", "rich", "tqdm", "zstandard")
+     "pandas", "polars", "pyarrow", "ray", "regex", "rich", "zstandard")
 )  # fmt: skip
 """Packages that are imported lazily, like parts of the standard library."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, overload
 
+from jittok.common.display.progress import Bar, Show, count_of
 from jittok.compare.result import Comparison, of_tally
 from jittok.compare.tally import PartingTally
 from jittok.kernels.inputs import Errors, check_errors, documents
@@ -28,6 +29,7 @@ def compare(
     parse_special: bool = False,
     errors: Errors = "strict",
     threads: int | None = None,
+    progress: Show = "auto",
 ) -> Machines: ...
 @overload
 def compare(
@@ -40,6 +42,7 @@ def compare(
     parse_special: bool = False,
     errors: Errors = "strict",
     threads: int | None = None,
+    progress: Show = "auto",
 ) -> Comparison: ...
 def compare(
     a: Named,
@@ -51,6 +54,7 @@ def compare(
     parse_special: bool = False,
     errors: Errors = "strict",
     threads: int | None = None,
+    progress: Show = "auto",
 ) -> Comparison | Machines:
     """Compare two tokenizers.
 
@@ -60,7 +64,8 @@ def compare(
     by script. Without texts, returns `Machines`: the components of the two, and the shortest text found on which they
     differ, or a proof that there is none.
 
-    by_id: compare ids; else the texts of tokens. Other arguments are those of `encode_batch`.
+    by_id: compare ids; else the texts of tokens. progress: "auto" shows how far it is when it lasts. Other arguments
+    are those of `encode_batch`.
     """
     toks = [each if isinstance(each, Tokenizer) else _loaded(each) for each in (a, b)]
     if texts is None:
@@ -68,8 +73,10 @@ def compare(
 
         return machines(toks[0], toks[1], by_id=by_id)
     tally = tally_of(toks[0], toks[1], by_id, add_special, parse_special, errors, threads)
-    for docs in documents(texts, check_errors(errors)):
-        tally.add(docs)
+    with Bar("compare", count_of(texts), "documents", progress) as bar:
+        for docs in documents(texts, check_errors(errors)):
+            tally.add(docs)
+            bar.update(docs.starts.size)
     return of_tally(tally)
 
 

@@ -30,6 +30,7 @@ from jittok.kernels.jit import interruptible_if_long
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from jittok.common.display.progress import Show
     from jittok.kernels.jit.pool import Pool
 
 UNKNOWN_TIMES = 4
@@ -40,7 +41,7 @@ CAPACITY_MARGIN = 1.2
 """Capacity for ids, as a multiple of the estimate by the first texts. The rest is returned to the system."""
 
 
-def encode_batch(encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int | None, progress: bool) -> TokenArray:
+def encode_batch(encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int | None, progress: Show) -> TokenArray:
     """One row per text, with the ids of `Encoder.one`. Raises EncodingFailed for the first text that has no ids."""
     parts: list[NDArray[np.int32]] = []
     ends: list[NDArray[np.int64]] = []
@@ -64,7 +65,7 @@ def count_one(encoder: Encoder, text: bytes, rule: EncodeOptions, threads: int |
 
 
 def stretches(
-    encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int | None, progress: bool = False,
+    encoder: Encoder, texts: Any, rule: EncodeOptions, threads: int | None, progress: Show = False,
     keep_ids: bool = True, extra_results: Callable[..., Any] | None = None, together: bool = False,
     chunked: bool = False,
 ) -> Iterator[tuple[Any, ...]]:  # fmt: skip
@@ -79,7 +80,7 @@ def stretches(
     chunked: `extra_results` may be called with a part of a document's fragments.
     """
     threads = 1 if _in_python(encoder, extra_results) else thread_count(threads)
-    bar = progress_bar(texts) if progress else None
+    bar = progress_bar("encode", texts, progress) if progress else None
     pending: deque[Future[Any]] = deque()
     pool: Pool | None = None
     wait = True

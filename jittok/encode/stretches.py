@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jittok.common.display.progress import Bar, Show, count_of
 from jittok.encode import limits
-from jittok.errors import missing
 from jittok.kernels.inputs import documents
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 DOCUMENT_WEIGHT = 16
 """Bytes that a document counts beside its text when stretches are cut: empty documents cost time as well."""
-BAR_DELAY = 1.0
-"""Seconds that a call must take before it shows a bar."""
 
 
 class Stretch(NamedTuple):
@@ -112,11 +110,6 @@ def stretches_of(
         base += docs.starts.size
 
 
-def progress_bar(texts: Any) -> Any:
-    """tqdm over documents, on standard error, for what takes a second or more."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise missing("progress=True", "tqdm", "cli") from None
-    total = len(texts) if hasattr(texts, "__len__") else None
-    return tqdm(total=total, unit=" documents", unit_scale=True, delay=BAR_DELAY)
+def progress_bar(work: str, texts: Any, progress: Show) -> Bar:
+    """Documents that are done, of all where their number is known."""
+    return Bar(work, count_of(texts), "documents", progress)

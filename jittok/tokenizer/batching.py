@@ -10,6 +10,7 @@ from jittok.errors import refuse_keywords
 if TYPE_CHECKING:
     from jittok.chunks.cutting import AddSpecial, Truncation
     from jittok.chunks.rows import Rows
+    from jittok.common.display.progress import Show
     from jittok.common.rows import TokenArray
     from jittok.kernels.inputs import Errors, Texts
     from jittok.tokenizer.tokenizer import Tokenizer
@@ -21,32 +22,32 @@ class Batching:
     @overload
     def encode_batch(
         self, texts: Texts, pairs: Texts | None = None, *, max_length: int, add_special: bool | AddSpecial = False,
-        parse_special: bool = False, errors: Errors = "strict", threads: int | None = None, progress: bool = False,
+        parse_special: bool = False, errors: Errors = "strict", threads: int | None = None, progress: Show = False,
         overlap: int = 0, truncation: bool | Truncation | None = None, side: Literal["right", "left"] = "right",
         windows: bool = False,
     ) -> Rows: ...  # fmt: skip
     @overload
     def encode_batch(
         self, texts: Texts, pairs: Texts, *, max_length: int | None = None, add_special: bool | AddSpecial = False,
-        parse_special: bool = False, errors: Errors = "strict", threads: int | None = None, progress: bool = False,
+        parse_special: bool = False, errors: Errors = "strict", threads: int | None = None, progress: Show = False,
         overlap: int = 0, truncation: bool | Truncation | None = None, side: Literal["right", "left"] = "right",
         windows: bool = False,
     ) -> Rows: ...  # fmt: skip
     @overload
     def encode_batch(
         self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
-        threads: int | None = None, progress: bool = False,
+        threads: int | None = None, progress: Show = False,
     ) -> TokenArray: ...  # fmt: skip
     @overload
     def encode_batch(
         self, texts: Texts, pairs: Texts | None = None, *, max_length: int | None = None,
         add_special: bool | AddSpecial = False, parse_special: bool = False, errors: Errors = "strict",
-        threads: int | None = None, progress: bool = False, overlap: int = 0,
+        threads: int | None = None, progress: Show = False, overlap: int = 0,
         truncation: bool | Truncation | None = None, side: Literal["right", "left"] = "right", windows: bool = False,
     ) -> TokenArray | Rows: ...  # fmt: skip
     def encode_batch(
         self, texts: Texts, pairs: Texts | None = None, *, add_special: bool | AddSpecial = False,
-        parse_special: bool = False, errors: Errors = "strict", threads: int | None = None, progress: bool = False,
+        parse_special: bool = False, errors: Errors = "strict", threads: int | None = None, progress: Show = False,
         max_length: int | None = None, overlap: int = 0, truncation: bool | Truncation | None = None,
         side: Literal["right", "left"] = "right", windows: bool = False, **others: NoReturn,
     ) -> TokenArray | Rows:  # fmt: skip
@@ -54,7 +55,8 @@ class Batching:
 
         `texts`: a sequence or iterator of str or bytes, a NumPy array, a pandas or polars Series, a pyarrow string or
         binary array, `Ragged`; nulls of tables are empty rows. What others may write to is copied a stretch at a time.
-        `threads=None`: every core this process may use. `progress`: a bar on standard error.
+        `threads=None`: every core this process may use. `progress`: True, "auto" or a function shows how far it is (a
+        line of a terminal, a bar of a notebook, a line a minute of a log).
 
         Rows for training are `Rows`, by tokenizers' rules. `pairs`: a second text for each row, which the file's
         template joins. `max_length`: the most ids of a row, with its special tokens; a longer text is cut, or with
@@ -87,7 +89,7 @@ class Batching:
 
 def _plain(
     tok: Tokenizer, texts: Texts, add_special: bool, parse_special: bool, errors: Errors, threads: int | None,
-    progress: bool,
+    progress: Show,
 ) -> TokenArray:  # fmt: skip
     """One row a text."""
     from jittok.encode.batch import encode_batch

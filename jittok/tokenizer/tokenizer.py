@@ -42,6 +42,7 @@ from jittok.vocab.types import type_named
 if TYPE_CHECKING:
     from jittok.align import Aligner, Alignment, AlignmentBatch
     from jittok.align.files import FileAligner
+    from jittok.common.display.progress import Show
     from jittok.common.rows import TokenArray
     from jittok.decode.pieces import PieceTable
     from jittok.decode.reference_decoder import ReferenceDecoder
@@ -207,7 +208,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
 
     def encode_stream(
         self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
-        threads: int | None = None, progress: bool = False, **others: NoReturn,
+        threads: int | None = None, progress: Show = False, **others: NoReturn,
     ) -> Iterator[TokenArray]:  # fmt: skip
         """The rows of `encode_batch`, some at a time and in order: for corpora that do not fit into memory."""
         if others:
@@ -276,7 +277,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
 
     def count_batch(
         self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
-        threads: int | None = None, progress: bool = False, **others: NoReturn,
+        threads: int | None = None, progress: Show = False, **others: NoReturn,
     ) -> NDArray[np.int64]:  # fmt: skip
         """int64[n]: the lengths of the rows of `encode_batch`."""
         if others:
@@ -294,7 +295,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
         return np.concatenate([np.zeros(0, np.int64), *(np.diff(ends, prepend=0) for _, ends in parts)])
 
     def _few(
-        self, encoder: Encoder, texts: Texts, rule: EncodeOptions, threads: Any, bar: bool, *asked: Any,
+        self, encoder: Encoder, texts: Texts, rule: EncodeOptions, threads: Any, bar: Show, *asked: Any,
     ) -> TokenArray | None:  # fmt: skip
         from jittok.encode.short_text import encode_small_batch
 
@@ -541,7 +542,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
 
     def align_batch(
         self, texts: Texts, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",
-        threads: int | None = None, progress: bool = False, unit: Literal["bytes", "characters"] = "bytes",
+        threads: int | None = None, progress: Show = False, unit: Literal["bytes", "characters"] = "bytes",
         **others: NoReturn,
     ) -> AlignmentBatch:  # fmt: skip
         """The ids of many texts (as for `encode_batch`) and their spans, counted in "bytes" or in "characters"."""

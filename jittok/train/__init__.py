@@ -25,6 +25,7 @@ from jittok.vocab.keys import pre_names
 if TYPE_CHECKING:
     from typing import Unpack  # of Python 3.11
 
+    from jittok.common.display.progress import Show
     from jittok.kernels.inputs import Texts
 
 __all__ = ["Counts", "How", "Options", "Trained", "count", "count_files", "train"]
@@ -59,6 +60,7 @@ def train(
     words: Counts | str | os.PathLike[str] | None = None,
     weights: Sequence[float] | None = None,
     name: str = "",
+    progress: Show = "auto",
     **options: Unpack[TrainOptions],
 ) -> Trained:
     """A vocabulary of byte-level BPE, learned from texts (any that `encode_batch` takes) or from counted words.
@@ -72,6 +74,8 @@ def train(
     by: "documents" counts a word once in each document; weights: what each document counts
     sample, seed: count only a part of the documents, chosen by their content and the seed
     threads, memory: never change the result
+    progress: "auto" shows how far it is when it lasts (a line of a terminal, a bar of a notebook, a line a minute of a
+    log); True also in worker processes; False; or a function, called with each `Progress`
 
     Raises CorpusError and UnsupportedVocab for options that cannot be, EncodingFailed for texts that are none.
     """
@@ -91,7 +95,7 @@ def train(
         how = _taken(given, How)
         if chosen.like == "hf":
             how["special"] = ()  # Hugging Face's trainer learns their texts
-        words = count(texts, weights, How(**how))
+        words = count(texts, weights, How(**how), progress)
     elif texts is not None:
         raise TypeError("found texts and words, expected one of them")
     unknown = set(given) - {field.name for kind in (Options, How) for field in fields(kind)}
@@ -100,7 +104,7 @@ def train(
     pre = words.pre or chosen.pre
     if not pre.startswith((REGEX, FILE)) and pre not in pre_names():
         raise CorpusError("words", pre, "words that a pre-tokenizer of byte-level BPE has cut, such as qwen2 or gpt-2")
-    return Trained(train_counts(words, chosen), pre, roles, name)
+    return Trained(train_counts(words, chosen, progress=progress), pre, roles, name)
 
 
 def _taken(options: dict[str, Any], kind: Any) -> dict[str, Any]:

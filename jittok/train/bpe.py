@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.display.progress import Bar, Show
 from jittok.common.locks import once
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 from jittok.errors import CorpusError, check_local
@@ -141,7 +142,9 @@ def byte_weights(counts: Counts) -> NDArray[np.int64]:
     return sums
 
 
-def train_counts(counts: Counts, options: Options, forced: Any = None, threshold: int | None = None) -> Learned:
+def train_counts(
+    counts: Counts, options: Options, forced: Any = None, threshold: int | None = None, progress: Show = False
+) -> Learned:
     """The merges of counted words. CorpusError when the size is below special tokens and alphabet (own rule)."""
     counts, texts, ids = alphabet_ids(counts, options)
     special = list(dict.fromkeys(options.special))
@@ -156,13 +159,16 @@ def train_counts(counts: Counts, options: Options, forced: Any = None, threshold
     target = first if longest is not None and longest < 3 and not hf else options.size
     known = {to_bytes(text): token for token, text in enumerate(texts) if len(text) > 1 and is_in_alphabet(text)}
     words = WordCounts(counts.starts, counts.counts, counts.words, ids)
-    merges = learn(
-        words, first, target,
-        MergeRules(
-            options.min_frequency * counts.unit, longest, known,
-            [to_bytes(text) if is_in_alphabet(text) else b"" for text in texts], forced=forced, threshold=threshold,
-        ),
-    )  # fmt: skip
+    with Bar("train", target - first, "merges", progress) as bar:
+        merges = learn(
+            words, first, target,
+            MergeRules(
+                options.min_frequency * counts.unit, longest, known,
+                [to_bytes(text) if is_in_alphabet(text) else b"" for text in texts], forced=forced,
+                threshold=threshold,
+            ),
+            bar.reach,
+        )  # fmt: skip
     symbols = int((counts.lengths * counts.counts).sum())
     made = Learned(texts, special, merges, first, symbols, counts.unit, options)
     left, right = merges.pairs[:, 0].tolist(), merges.pairs[:, 1].tolist()  # no list a merge: those keep gc busy

@@ -125,11 +125,14 @@ class MergeRules:
     """Pairs of lower counts are left out until they are needed; the result does not depend on it."""
 
 
-def learn(words: WordCounts, base: int, target: int, rules: MergeRules) -> LearnedMerges:
-    """Merges until there are `target` ids, `base` of which exist before the first."""
+def learn(
+    words: WordCounts, base: int, target: int, rules: MergeRules, on_merges: Callable[[int], object] = lambda _: None
+) -> LearnedMerges:
+    """Merges until there are `target` ids, `base` of which exist before the first. on_merges: called now and then with
+    the number of merges so far."""
     if base >= target:
         return LearnedMerges(np.zeros((0, 2), np.int32), _NO_I64, _NO_I64, _NO_I32)
-    trainer = _Trainer(words, base, target, rules)
+    trainer = _Trainer(words, base, target, rules, on_merges)
     last = max(rules.min_frequency, 1)
     least = trainer.total // (OF_WEIGHT * (target - base)) if rules.threshold is None else rules.threshold
     least = 1 if trainer.arrays.rules.forced.size else max(last, least)
@@ -211,7 +214,9 @@ def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
 class _Trainer:
     """One line with its pairs."""
 
-    def __init__(self, words: WordCounts, base: int, target: int, rules: MergeRules) -> None:
+    def __init__(
+        self, words: WordCounts, base: int, target: int, rules: MergeRules, on_merges: Callable[[int], object]
+    ) -> None:
         line, self.total = _line(words, target)
         texts, limit = _texts(rules.pieces, base, target), UNBOUNDED if rules.longest is None else rules.longest
         if rules.pieces is not None:
@@ -233,6 +238,7 @@ class _Trainer:
         self.state = np.zeros(8, np.int64)
         self.state[NEXT], self.state[BEST] = base, -1
         self.pieces, self.known = int(rules.pieces is not None), rules.known
+        self.on_merges = on_merges
         self.texts, self.told = dict(enumerate(rules.first_texts)), 0  # of ids; merges whose texts are among them
         seen = words.ids[words.ids >= 0]
         self.low = int(seen.min()) if seen.size else 0
@@ -253,6 +259,7 @@ class _Trainer:
         self.near = self.near._replace(symbols=np.empty(noted, np.int32), positions=np.empty(noted, np.int32))
         while True:
             code = self.merge(self.arrays, self.near, self.made, self.state)
+            self.on_merges(int(self.state[MERGES]))
             if code in (DONE, BELOW):
                 return code
             if code == WATCH:

@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.display.progress import EVERY, Bar, Show, count_of
 from jittok.common.writers.atomic_files import naming
 from jittok.encode.limits import STRETCH_BYTES
 from jittok.encode.stretches import stretches_of, thread_count
@@ -280,10 +281,12 @@ def in_turn(pool: Pool, threads: int, jobs: Iterator[Callable[[], Any]]) -> Iter
             future.cancel()
 
 
-def count(texts: Texts, weights: Sequence[float] | None = None, how: How | None = None, **options: Any) -> Counts:
+def count(
+    texts: Texts, weights: Sequence[float] | None = None, how: How | None = None, progress: Show = False, **options: Any
+) -> Counts:
     """Words of texts (any that `encode_batch` takes; each is a document) with their counts.
 
-    weights: a number a document. options: fields of `How`.
+    weights: a number a document. progress: True, "auto" or a function shows how far it is. options: fields of `How`.
     """
     if "pre" in options:
         options["pre"] = named_pre(options["pre"])
@@ -297,19 +300,21 @@ def count(texts: Texts, weights: Sequence[float] | None = None, how: How | None 
     )  # their order decides which line is the last one
     if shares and given is not None and given.size != len(texts):
         shares = []  # fails there
+    bar = Bar("count", count_of(texts), "documents", progress)
     try:
         if not shares:
-            _count_in_order(tally, texts, given)
+            _count_in_order(tally, texts, given, bar)
         else:
             try:
-                _count_shares(tally, shares, given)
+                _count_shares(tally, shares, given, bar)
             except (EncodingFailed, TypeError):
                 with closing(CountRun(replace(how, threads=1))) as again:
-                    _count_in_order(again, texts, given)  # fails at the first document that is bad
+                    _count_in_order(again, texts, given, bar)  # fails at the first document that is bad
                 raise
         return tally.finish()
     finally:
         tally.close()
+        bar.close()
 
 
 def _stretches(
@@ -347,7 +352,7 @@ def _copies(
         yield number + first + a, docs.own(first + a, first + b), None if given is None else given[a:b]
 
 
-def _count_in_order(tally: CountRun, texts: Texts, given: NDArray[np.int64] | None) -> None:
+def _count_in_order(tally: CountRun, texts: Texts, given: NDArray[np.int64] | None, bar: Bar) -> None:
     """Count texts of any kind. The caller's thread reads them."""
 
     def add(number: int, docs: Documents, its: Any) -> Lines | None:
@@ -362,6 +367,7 @@ def _count_in_order(tally: CountRun, texts: Texts, given: NDArray[np.int64] | No
     def each() -> Iterator[Callable[[], Lines | None]]:
         end = 0
         for number, docs, its in _stretches(tally, texts, given, threads=tally.threads):
+            bar.reach(end)
             end = number + docs.starts.size
             yield partial(add, number, docs, its)
         if given is not None and given.size != end:
@@ -377,12 +383,14 @@ def _count_in_order(tally: CountRun, texts: Texts, given: NDArray[np.int64] | No
                 tally.tail.add(lines)
 
 
-def _count_shares(tally: CountRun, shares: list[list[tuple[int, Any]]], given: NDArray[np.int64] | None) -> None:
+def _count_shares(
+    tally: CountRun, shares: list[list[tuple[int, Any]]], given: NDArray[np.int64] | None, bar: Bar
+) -> None:
     """Count shares of texts, each by a thread of its own; one that is done helps another."""
     sources = [
         chain.from_iterable(_stretches(tally, texts, given, first) for first, texts in share) for share in shares
     ]
-    locks = [threading.Lock() for _ in sources]
+    locks, done = [threading.Lock() for _ in sources], [0] * len(sources)
 
     def work(own: int) -> None:
         counter = tally.counters.take()
@@ -395,11 +403,15 @@ def _count_shares(tally: CountRun, shares: list[list[tuple[int, Any]]], given: N
                 docs, its, _ = tally.cut(*found[1:])
                 counter.add(docs, its)
                 tally.write_if_full(counter)
+                done[own] += docs.starts.size
         tally.counters.give(counter)
 
     with tally.pool() as pool:
         for future in [pool.submit(work, k) for k in range(len(sources))]:
+            while not wait([future], EVERY).done:  # only the caller's thread shows how far it is
+                bar.reach(sum(done))
             future.result()
+    bar.reach(sum(done))
 
 
 def shares_of(texts: Any, threads: int) -> list[list[tuple[int, Any]]]:
