@@ -36,14 +36,14 @@ class JittokExpressions:
     def __init__(self, expression: pl.Expr) -> None:
         self._expression = expression
 
-    def encode(self, tok: Tokenizer, **options: Any) -> pl.Expr:
+    def encode(self, tok: Tokenizer, **options: object) -> pl.Expr:
         """`list[i32]`: the ids of each text; nulls stay null. `options`: as for `encode_batch`."""
         options = table_options(options)
         return self._expression.map_batches(
             lambda texts: _ids(texts, tok, options), return_dtype=IDS, is_elementwise=True
         )
 
-    def count(self, tok: Tokenizer, **options: Any) -> pl.Expr:
+    def count(self, tok: Tokenizer, **options: object) -> pl.Expr:
         """`i64`: the number of ids of each text; nulls stay null."""
         options = table_options(options)
         return self._expression.map_batches(
@@ -58,10 +58,10 @@ class JittokSeries:
     def __init__(self, series: pl.Series) -> None:
         self._series = series
 
-    def encode(self, tok: Tokenizer, **options: Any) -> pl.Series:
+    def encode(self, tok: Tokenizer, **options: object) -> pl.Series:
         """`list[i32]`: the ids of each text; nulls stay null."""
         return _ids(self._series, tok, table_options(options))
 
-    def count(self, tok: Tokenizer, **options: Any) -> pl.Series:
+    def count(self, tok: Tokenizer, **options: object) -> pl.Series:
         """`i64`: the number of ids of each text; nulls stay null."""
         return _counts(self._series, tok, table_options(options))

@@ -39,7 +39,7 @@ def encode(
     output: str = "input_ids",
     workers: int | None = None,
     batch_size: int = BATCH_ROWS,
-    **options: Any,
+    **options: object,
 ) -> Dataset:
     """The dataset with a column `output` of ids (`list<int32>`); nothing runs before it is consumed.
 
@@ -68,7 +68,7 @@ class _Counter:
 
 
 def count(
-    ds: Dataset, column: str = "text", *, workers: int | None = None, batch_size: int = COUNTED_ROWS, **options: Any
+    ds: Dataset, column: str = "text", *, workers: int | None = None, batch_size: int = COUNTED_ROWS, **options: object
 ) -> Counts:
     """The words of a column with their counts, as `jittok.train.count` gives them: for `jittok.train(words=...)`.
 
@@ -81,7 +81,8 @@ def count(
     from jittok.train import How
     from jittok.train.counting.counts import Counts, summed
 
-    how = How(**{"threads": 1, **options})
+    given: dict[str, Any] = {"threads": 1, **options}
+    how = How(**given)
     if how.lines is not None or how.runs is not None:
         raise CorpusError("jittok.ray.count", InWords("lines, runs"), "words of a pre type or of a pattern")
     same: dict[str, Any] = {"pre": how.name, "special": how.special, "once": how.by == "documents"}

@@ -67,7 +67,7 @@ def _own_method(holder: Any, package: str, names: Iterable[str], bases: Iterable
 # ---- tokenizers
 
 
-def from_tokenizers(tokenizer: Any) -> Tokenizer:
+def from_tokenizers(tokenizer: object) -> Tokenizer:
     """The Tokenizer of a `tokenizers.Tokenizer`, from the tokenizer.json that it serializes to.
 
     UnsupportedVocab for an object whose ids or methods differ from those of that file.
@@ -132,27 +132,20 @@ def _check_ids(tokenizer: Any, made: Pipeline, ids: dict[bytes, int]) -> None:
 # ---- tiktoken
 
 
-def from_tiktoken(encoding: Any) -> Tokenizer:
+def from_tiktoken(encoding: object) -> Tokenizer:
     """The Tokenizer of a `tiktoken.Encoding`: its ranks, pattern and special tokens."""
     _check(encoding, "_mergeable_ranks", "a tiktoken.Encoding: tiktoken.get_encoding(name)")
     if name := _own_method(encoding, "tiktoken", OF_TIKTOKEN, ("Encoding",)):
         raise _refused(encoding, f"an overridden method {name}", "the methods of tiktoken.Encoding")
-    return Tokenizer(
-        ranked(
-            IN_MEMORY,
-            "tiktoken",
-            dict(encoding._mergeable_ranks),
-            encoding._pat_str,
-            dict(encoding._special_tokens),
-            name=encoding.name,
-        )
-    )
+    held: Any = encoding
+    ranks, special = dict(held._mergeable_ranks), dict(held._special_tokens)
+    return Tokenizer(ranked(IN_MEMORY, "tiktoken", ranks, held._pat_str, special, name=held.name))
 
 
 # ---- sentencepiece
 
 
-def from_sentencepiece(processor: Any) -> Tokenizer:
+def from_sentencepiece(processor: object) -> Tokenizer:
     """The Tokenizer of a `sentencepiece.SentencePieceProcessor`: its model, with the `add_bos` and `add_eos`
     of its constructor as `add_special`.
 
@@ -164,7 +157,8 @@ def from_sentencepiece(processor: Any) -> Tokenizer:
     for option in ("reverse", "enable_sampling", "emit_unk_piece"):
         if getattr(processor, f"_{option}", False):
             raise _refused(processor, f"{option}=True", f"a processor without {option}")
-    made = read_pipeline(processor.serialized_model_proto())
+    held: Any = processor
+    made = read_pipeline(held.serialized_model_proto())
     before, after = (
         (token,) if getattr(processor, f"_add_{role}", False) and (token := getattr(processor, f"{role}_id")()) >= 0
         else ()
@@ -179,7 +173,7 @@ def from_sentencepiece(processor: Any) -> Tokenizer:
 # ---- transformers
 
 
-def from_transformers(tokenizer: Any) -> Tokenizer:
+def from_transformers(tokenizer: object) -> Tokenizer:
     """The Tokenizer of a tokenizer of transformers, as the object runs, which may differ from its files.
 
     UnsupportedVocab for a slow tokenizer, which is not backed by `tokenizers`, and for a class that overrides methods.

@@ -222,7 +222,7 @@ class TokenArray:
         return pa.ListArray.from_arrays(pa.array(self.offsets.astype(np.int32)), values)
 
     @classmethod
-    def from_arrow(cls, array: Any) -> TokenArray:
+    def from_arrow(cls, array: object) -> TokenArray:
         """From an Arrow list array (list, large_list, fixed_size_list; chunked or not) of integers; nulls are empty
         rows. ids stored as int32 in one chunk are not copied.
 
