@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import tarfile
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from recorded_files import HERE
 
 import jittok
 from jittok.cli import main
@@ -150,3 +152,23 @@ def test_a_widget_is_made_and_answers_messages() -> None:
     assert "Hello" in data["text/html"]
     with pytest.raises(TypeError, match="expected a str"):
         tok.explore(b"x")  # type: ignore[arg-type]
+
+
+def test_a_chat_shows_who_wrote_what_and_what_stays_text(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2", reason="needs the extra chat")
+    with tarfile.open(HERE / "mistral-v1.tar.xz") as file:
+        file.extractall(tmp_path, filter="data") if hasattr(tarfile, "data_filter") else file.extractall(tmp_path)
+    folder = tmp_path / "mistral-v1"
+    template = "{% for m in messages %}{{ bos_token }}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
+    config = {"chat_template": template, "bos_token": "<s>", "eos_token": "</s>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
+    session = Session({"mine": jittok.load(folder)})
+    messages = [{"role": "user", "content": "why </s> now"}, {"role": "assistant", "content": "because"}]
+    found = session.answer({"kind": "chat", "vocabulary": "mine", "messages": json.dumps(messages)})
+    text = found["text"]
+    assert text == "<s>user: why </s> now</s><s>assistant: because</s>"
+    assert found["injections"] == [[text.index("</s>"), text.index("</s>") + 4, "</s>"]]
+    rows = [(text[start:stop], message, learned) for _, start, stop, _, _, _, message, learned in found["tokens"]]
+    assert {message for part, message, _ in rows if part in ("<s>", "</s>")} == {-1}
+    assert "".join(part for part, _, learned in rows if learned).strip() == "because"
+    assert {message for part, message, _ in rows if "why" in part or "now" in part} == {0}
