@@ -11,7 +11,7 @@ tomllib = pytest.importorskip("tomllib", reason="reads pyproject.toml with the s
 ROOT = Path(__file__).resolve().parents[1]
 COMES_WITH = {"llvmlite": "numba", "traitlets": "anywidget"}
 """Imported packages that a declared one pins."""
-BROUGHT = {"boto3", "pandas", "torch"}
+BROUGHT = {"IPython", "huggingface_hub", "boto3", "pandas", "torch"}
 """Imported only for objects of theirs that the caller hands over or asks for, or for the credentials that it has."""
 JUDGES = {"llama_cpp", "mistral_common", "pyrwkv_tokenizer", "sentencepiece", "tiktoken", "tokenizers", "transformers"}
 """Libraries that a tokenizer file is compared with, where the user has them."""

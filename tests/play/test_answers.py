@@ -156,19 +156,22 @@ def test_a_widget_is_made_and_answers_messages() -> None:
 
 def test_a_chat_shows_who_wrote_what_and_what_stays_text(tmp_path: Path) -> None:
     pytest.importorskip("jinja2", reason="needs the extra chat")
-    with tarfile.open(HERE / "mistral-v1.tar.xz") as file:
+    with tarfile.open(HERE / "syn-wordpiece-flags.tar.xz") as file:
         file.extractall(tmp_path, filter="data") if hasattr(tarfile, "data_filter") else file.extractall(tmp_path)
-    folder = tmp_path / "mistral-v1"
+    folder = tmp_path / "syn-wordpiece-flags"
     template = "{% for m in messages %}{{ bos_token }}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
-    config = {"chat_template": template, "bos_token": "<s>", "eos_token": "</s>"}
+    config = {"chat_template": template, "bos_token": "[CLS]", "eos_token": "[SEP]"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
     session = Session({"mine": jittok.load(folder)})
-    messages = [{"role": "user", "content": "why </s> now"}, {"role": "assistant", "content": "because"}]
+    messages = [{"role": "user", "content": "why [SEP] now"}, {"role": "assistant", "content": "because"}]
     found = session.answer({"kind": "chat", "vocabulary": "mine", "messages": json.dumps(messages)})
     text = found["text"]
-    assert text == "<s>user: why </s> now</s><s>assistant: because</s>"
-    assert found["injections"] == [[text.index("</s>"), text.index("</s>") + 4, "</s>"]]
+    assert text == "[CLS]user: why [SEP] now[SEP][CLS]assistant: because[SEP]"
+    assert found["injections"] == [[text.index("[SEP]"), text.index("[SEP]") + 5, "[SEP]"]]
     rows = [(text[start:stop], message, learned) for _, start, stop, _, _, _, message, learned in found["tokens"]]
-    assert {message for part, message, _ in rows if part in ("<s>", "</s>")} == {-1}
+    assert {message for part, message, _ in rows if part == "[CLS]"} == {-1}
     assert "".join(part for part, _, learned in rows if learned).strip() == "because"
-    assert {message for part, message, _ in rows if "why" in part or "now" in part} == {0}
+    first, last = text.index("why"), text.index(" now") + 4
+    inside = [row for row in found["tokens"] if first <= row[1] and row[2] <= last]
+    assert inside
+    assert {row[6] for row in inside} == {0}
