@@ -210,16 +210,11 @@ def _compile(options: argparse.Namespace, stop: Cancellation) -> int:
 
 def _compile_one(tok: Any, out: str, chosen: Options, given: argparse.Namespace, stop: Cancellation) -> Summary:
     from jittok.corpus.compiler import compile_corpus
-    from jittok.corpus.progress import ProgressLine
 
-    line = ProgressLine()
-    try:
-        return compile_corpus(
-            given.inputs, tok, out, chosen, threads=given.threads, engine=given.engine,
-            check_space=not given.no_space_check, report=line, stop=stop,
-        )  # fmt: skip
-    finally:
-        line.close()
+    return compile_corpus(
+        given.inputs, tok, out, chosen, threads=given.threads, engine=given.engine,
+        check_space=not given.no_space_check, stop=stop,
+    )  # fmt: skip
 
 
 def _say(options: argparse.Namespace, fact: dict[str, Any], text: str) -> None:
@@ -251,17 +246,11 @@ def _plan(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: ARG0
 
 def _run(options: argparse.Namespace, stop: Cancellation) -> int:
     from jittok.corpus.compiler import run_corpus
-    from jittok.corpus.progress import ProgressLine
 
     tok = None if options.vocab is None else open_vocab(options, _cache_bytes(options))
-    line = ProgressLine()
-    try:
-        found = run_corpus(
-            options.inputs[1], tok, part=options.part, claim=options.claim, threads=options.threads, report=line,
-            stop=stop,
-        )  # fmt: skip
-    finally:
-        line.close()
+    found = run_corpus(
+        options.inputs[1], tok, part=options.part, claim=options.claim, threads=options.threads, stop=stop
+    )
     rows = [
         (
             f"{one_name(found.out)}: {_count(found.done, 'task')} done now, {found.before:,} before; "

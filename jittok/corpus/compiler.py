@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jittok.common.display.progress import Show, Shown, shown
 from jittok.common.writers.atomic_files import naming
 from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Facts, Format
@@ -20,7 +21,7 @@ from jittok.corpus.inputs.finding import check_looks, check_options, find_source
 from jittok.corpus.inputs.remote import refuse_secrets
 from jittok.corpus.inputs.sources import STDIN, Source, changed
 from jittok.corpus.options import Options
-from jittok.corpus.progress import Counts, Progress
+from jittok.corpus.progress import Counts, progress_of
 from jittok.corpus.ranges.encoder import RangeEncoder
 from jittok.corpus.shards.manifest import (
     MANIFEST,
@@ -85,15 +86,16 @@ def compile_corpus(
     threads: int | None = None,
     engine: str = "threads",
     check_space: bool = True,
-    report: Callable[[Progress], None] | None = None,
+    progress: Show = "auto",
     max_document_bytes: int | None = None,
     stop: Cancellation | None = None,
 ) -> Summary:
     """Write the corpus directory `out`, or resume where an earlier run of the same call was interrupted.
 
     An interrupted run continues with the release of llama.cpp that it was begun with, unless `tok` was loaded for
-    another one. Tasks that are done stay done, and the next call does the others. `report` is called after each
-    range. `max_document_bytes` overrides that of the options; when `stop` is set, the call ends with Stopped. Raises
+    another one. Tasks that are done stay done, and the next call does the others. `progress`: "auto" shows
+    how far it is when it lasts; a function is called with each `Progress`, and what it raises ends the call.
+    `max_document_bytes` overrides that of the options; when `stop` is set, the call ends with Stopped. Raises
     CorpusError for unreadable input (with file and line), for a directory that was begun with other inputs or options,
     and while another process is writing to it. Raises OSError when the disk is full.
     """
@@ -109,10 +111,11 @@ def compile_corpus(
         plan = begin(store, made.facts(), made.sources, made.options)
         if store.local is not None:
             store.clear(SCRATCH)  # of calls that were killed: this one is alone here
-        run = _Run(made.work(plan), start, report)
-        if check_space:
-            run.check_space()
-        run.go(engine, threads, stop)
+        with shown(progress) as show:
+            run = _Run(made.work(plan), start, show)
+            if check_space:
+                run.check_space()
+            run.go(engine, threads, stop)
         manifest = finish(store)
         return _summary(made, manifest, time.perf_counter() - start, run.resumed)
 
@@ -183,13 +186,11 @@ def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> l
 class _Run:
     """The tasks that are to be done in one call."""
 
-    def __init__(
-        self, work: Work, start: float, report: Callable[[Progress], None] | None, only: Container[int] | None = None
-    ) -> None:
+    def __init__(self, work: Work, start: float, show: Shown, only: Container[int] | None = None) -> None:
         """`only`: the tasks that this call is about, where they are not all."""
         self.work, self.start = work, start
         self.done = done_of(work.store, work.plan, only)
-        self._report = report
+        self._show = show
         self.resumed = sum(record.documents for record in self.done.values())
         self._counts = self._before = Counts(*(
             sum(getattr(record, name) for record in self.done.values()) for name in Counts._fields
@@ -210,14 +211,12 @@ class _Run:
         if engine == "ray":
             run_on_ray(self.work, todo, threads, self._tell_done)
             return
-        report = self._tell if self._report is not None else None
-        Crew(self.work, iter(todo), thread_count(threads), report=report, gently=stop).run()
+        Crew(self.work, iter(todo), thread_count(threads), report=self._tell, gently=stop).run()
 
     def _tell(self, more: Counts) -> None:
         self._counts = self._counts.plus(more)
-        if self._report is not None:
-            seconds = time.perf_counter() - self.start
-            self._report(Progress.of(self._counts, self._total, self._before, seconds))
+        seconds = time.perf_counter() - self.start
+        self._show(progress_of(self._counts, self._total, self._before, seconds))
 
     def _tell_done(self, record: Done) -> None:
         self._tell(Counts(record.documents, record.tokens, record.text_bytes, record.read))
@@ -330,7 +329,7 @@ def run_corpus(
     part: str | None = None,
     claim: bool = False,
     threads: int | None = None,
-    report: Callable[[Progress], None] | None = None,
+    progress: Show = "auto",
     stop: Cancellation | None = None,
 ) -> Ran:
     """Do tasks of a corpus that was planned: those of a part, or with `claim` whichever are free; else all.
@@ -352,7 +351,7 @@ def run_corpus(
     with ExitStack() as opened, naming(store.place):
         share = None if part is None else part_of(part, plan.parts)
         numbers = set(range(len(plan.tasks))) if share is None else set(share.tasks(plan))
-        run = _Run(work, start, report, () if claim else numbers)
+        run = _Run(work, start, opened.enter_context(shown(progress)), () if claim else numbers)
         before = numbers & (listed(store).done if claim else run.done.keys())
         stop = stop or Cancellation()
         claims = opened.enter_context(Claims(work, stop)) if claim else None
@@ -365,9 +364,8 @@ def run_corpus(
                 claims.release(record.task)
 
         crew = Crew(
-            work, tasks, thread_count(threads), keep_going=True, finished=finished, gently=stop,
-            report=run._tell if report is not None else None,
-        )  # fmt: skip
+            work, tasks, thread_count(threads), keep_going=True, finished=finished, gently=stop, report=run._tell
+        )
         crew.run()
         failed = {number: read_failed(store, number) for number in sorted(crew.errors)}
     return Ran(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.display.progress import Bar, Show
 from jittok.common.pipeline import Pipeline
 from jittok.corpus.inputs.sources import LOST_AT, STDIN, Source, look_at
 from jittok.corpus.options import Options, from_identity
@@ -91,12 +92,14 @@ def verify(
     hashes_only: bool = False,
     part: str | None = None,
     threads: int | None = None,
-    report: Callable[[Report], None] | None = None,
+    progress: Show = "auto",
 ) -> Report:
     """Hash every file of a corpus directory and tokenize a sample of its ranges again (`all`: every one, and hash the
     inputs; `hashes_only`: none). Some documents of each shard are tokenized by the plain reference too, so that what
     kernels have always got wrong is found (not where the general path runs, which is that reference). `part`, "i/n":
     only each n-th shard, from shard i on, so that several processes share the work.
+
+    progress: "auto" shows how far it is when it lasts.
 
     Differences name shard, format and document. CorpusError for a directory without manifest, another vocabulary, or
     inputs that are not there any more.
@@ -105,7 +108,8 @@ def verify(
     tok = with_recorded_release(tok, store)
     manifest = read_manifest(store)
     numbers = range(share.index, len(manifest["shards"]), share.count)
-    _check_files(store, manifest, numbers, found, report)
+    with Bar("verify", len(numbers), "shards", progress) as bar:
+        _check_files(store, manifest, numbers, found, bar)
     if share.index == 0:
         _check_strangers(store, manifest, found)
     found.of_documents = sum(manifest["shards"][number]["documents"] for number in numbers)
@@ -133,19 +137,19 @@ def verify(
     encoder = ReferenceRangeEncoder(tok, sources, from_identity(manifest["options"]), keys)
     found.of_shards = len(numbers) if keys else 0
     again, fields = _encode_again(encoder, chosen, threads), _Fields(store, manifest)
-    for position in chosen:
-        encoded = next(again, None)
-        if encoded is None or encoded.key != position.key:
-            found.differences.append(_difference(position, sources, "the range is not in the input any more"))
-            break
-        found.ranges += 1
-        found.documents += encoded.lengths.size
-        _compare(encoded, position, corpora, sources, found)
-        fields.compare(encoded, position, found)
-        if isinstance(encoded, WithTexts):
-            _ask_reference(encoder, encoded, position, found)
-        if report is not None:
-            report(found)
+    with Bar("verify", len(chosen), "ranges", progress) as bar:
+        for position in chosen:
+            encoded = next(again, None)
+            if encoded is None or encoded.key != position.key:
+                found.differences.append(_difference(position, sources, "the range is not in the input any more"))
+                break
+            found.ranges += 1
+            found.documents += encoded.lengths.size
+            _compare(encoded, position, corpora, sources, found)
+            fields.compare(encoded, position, found)
+            if isinstance(encoded, WithTexts):
+                _ask_reference(encoder, encoded, position, found)
+            bar.update(1)
     return found
 
 
@@ -181,10 +185,7 @@ def _ask_reference(encoder: ReferenceRangeEncoder, encoded: WithTexts, position:
     found.witnessed_shards += found.witnessed > before
 
 
-def _check_files(
-    store: Store, manifest: Manifest, numbers: Iterable[int], found: Report,
-    report: Callable[[Report], None] | None,
-) -> None:  # fmt: skip
+def _check_files(store: Store, manifest: Manifest, numbers: Iterable[int], found: Report, bar: Bar) -> None:
     for number in numbers:
         for file in manifest["shards"][number]["files"]:
             found.files += 1
@@ -192,8 +193,7 @@ def _check_files(
             what = fault_of(store, file)
             if what is not None:
                 found.differences.append({"shard": number, "file": file["name"], "what": what})
-            if report is not None:
-                report(found)
+        bar.update(1)
 
 
 def _check_strangers(store: Store, manifest: Manifest, found: Report) -> None:

@@ -126,7 +126,7 @@ def test_standard_input_that_is_interrupted_starts_anew(jsonl, tmp_path, tok, mo
 
     def run(out, data, stop_after=None):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-        return compile_corpus(["-"], tok, out, options, threads=1, report=stop(stop_after))
+        return compile_corpus(["-"], tok, out, options, threads=1, progress=stop(stop_after))
 
     run(tmp_path / "whole", path.read_bytes())
     with pytest.raises(KeyboardInterrupt):
@@ -151,7 +151,7 @@ def stop(after):
 
 def begin(path, tok, out, options, ranges=5):
     with pytest.raises(KeyboardInterrupt):
-        compile_corpus([path], tok, out, options, threads=1, report=stop(ranges))
+        compile_corpus([path], tok, out, options, threads=1, progress=stop(ranges))
     return out
 
 
@@ -198,7 +198,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(jsonl, tmp_path, tok):
         path.touch()
 
     with pytest.raises(CorpusError, match="as when reading began"):
-        compile_corpus([path], tok, tmp_path / "out", Options(**SMALL), report=report, threads=1)
+        compile_corpus([path], tok, tmp_path / "out", Options(**SMALL), progress=report, threads=1)
 
 
 def test_a_second_process_is_refused(jsonl, tmp_path, tok):

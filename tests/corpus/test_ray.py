@@ -75,7 +75,7 @@ def test_ray_and_threads_continue_each_other(work, tmp_path, tok):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            compile_corpus(inputs, tok, out, OPTIONS, engine=first, threads=1, report=report)
+            compile_corpus(inputs, tok, out, OPTIONS, engine=first, threads=1, progress=report)
         found = compile_corpus(inputs, tok, out, OPTIONS, engine=second, threads=2)
         assert 0 < found.resumed < found.documents
         assert victim.snapshot(out) == whole

@@ -12,11 +12,11 @@ from conftest import make_texts, write_jsonl
 
 import jittok.corpus
 from jittok.cli import main
+from jittok.common.display.progress import Line, Progress, clock
 from jittok.corpus import Options, batches, compile_corpus, verifier, verify
 from jittok.corpus.compiler import formats_of
 from jittok.corpus.inputs.finding import find_sources
 from jittok.corpus.prediction import predict
-from jittok.corpus.progress import Progress, ProgressLine, clock
 from jittok.corpus.ranges.encoder import RangeEncoder
 from jittok.corpus.shards.manifest import DIGEST, write_manifest
 from jittok.corpus.store.local import LocalStore
@@ -371,12 +371,11 @@ class Terminal:
 
 
 def test_progress_is_one_line_on_a_terminal_and_silent_elsewhere(jsonl, tmp_path, tok, monkeypatch):
-    monkeypatch.setattr("jittok.corpus.progress.SECONDS_BEFORE_FIRST", 0.0)  # what is done in a second has none
+    monkeypatch.setattr("sys.stderr", screen := Terminal(True))
+    monkeypatch.setattr(Line.__init__, "__defaults__", (0.0,))  # what is done in a second has none
     for tty in (True, False):
-        screen = Terminal(tty)
-        line = ProgressLine(screen)
-        compile_corpus([jsonl[0]], tok, tmp_path / str(tty), Options(range_bytes=5000), report=line)
-        line.close()
+        screen.tty, screen.answered = tty, ""
+        compile_corpus([jsonl[0]], tok, tmp_path / str(tty), Options(range_bytes=5000))
         assert bool(screen.answered) == tty
         assert "\n" not in screen.answered
         if tty:
@@ -386,4 +385,4 @@ def test_progress_is_one_line_on_a_terminal_and_silent_elsewhere(jsonl, tmp_path
 
 def test_clock():
     assert [clock(seconds) for seconds in (0, 59.4, 60, 187, 7387)] == ["0 s", "59 s", "1:00", "3:07", "2:03:07"]
-    assert "left" not in Progress(1, 2, 3, 4, None, 1.0, 1.0, 1.0, None).line()
+    assert "left" not in Progress("corpus", 4, None, "bytes", 1.0, 1, 2, 3).line()

@@ -70,7 +70,7 @@ def test_an_unfinished_corpus_is_told_from_none(jsonl, tmp_path, tok):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compile_corpus([jsonl[0]], tok, tmp_path / "out", Options(range_bytes=10_000), report=stop)
+        compile_corpus([jsonl[0]], tok, tmp_path / "out", Options(range_bytes=10_000), progress=stop)
     with pytest.raises(CorpusError, match=r"unfinished.* run the same jittok corpus command again"):
         verify(tmp_path / "out", tok)
     with pytest.raises(CorpusError, match="no such file"):

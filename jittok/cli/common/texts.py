@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from jittok.common.rows import TokenArray
     from jittok.corpus.inputs.sources import Source
     from jittok.corpus.options import Options
-    from jittok.corpus.progress import Progress
     from jittok.corpus.ranges.documents import Read
     from jittok.tokenizer import Tokenizer
 
@@ -172,37 +171,29 @@ class InputTexts:
 
 
 class ProgressOf:
-    """A progress line on standard error: shown after the first second, and only on a terminal.
+    """The progress of a command on standard error, from the first second on; in a log, a line a minute.
 
     `answers`: the command prints results meanwhile; no progress is shown if these go to a terminal too.
     """
 
     def __init__(self, size: int | None, answers: bool = False) -> None:
-        from jittok.corpus.progress import ProgressLine
+        from jittok.common.display.progress import shown
 
-        self._line = ProgressLine()
-        self._shown = not (answers and sys.stdout is not None and sys.stdout.isatty())
+        self._line = shown(False if answers and sys.stdout is not None and sys.stdout.isatty() else "auto")
         self._size, self._start = size, time.monotonic()
         self._documents = self._tokens = self._bytes = 0
 
     def add(self, documents: int, tokens: int, size: int = 0) -> None:
         """Add to the progress."""
+        from jittok.common.display.progress import Progress
+
         self._documents += documents
         self._tokens += tokens
         self._bytes += size
-        if self._shown:
-            self._line(self._progress())
-
-    def _progress(self) -> Progress:
-        from jittok.corpus.progress import Progress
-
-        seconds = max(time.monotonic() - self._start, 1e-9)
-        speed = self._bytes / seconds
-        left = None if self._size is None or not speed else max(self._size - self._bytes, 0) / speed
-        return Progress(
-            self._documents, self._tokens, self._bytes, self._bytes, self._size, seconds, speed,
-            self._tokens / seconds, left,
-        )  # fmt: skip
+        self._line(Progress(
+            "reading", self._bytes, self._size, "bytes", time.monotonic() - self._start,
+            self._documents, self._tokens, self._bytes,
+        ))  # fmt: skip
 
     def __enter__(self) -> ProgressOf:
         return self

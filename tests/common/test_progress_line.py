@@ -6,10 +6,9 @@ import io
 
 import pytest
 
-from jittok.corpus import progress
-from jittok.corpus.progress import Progress, ProgressLine
+from jittok.common.display.progress import Line, Progress
 
-LARGE = Progress(123_456_789, 98_765_432_109, 5, 5 << 40, 9 << 40, 1.0, 123.4e6, 45.67e6, 123_456.0)
+LARGE = Progress("corpus", 5 << 40, 9 << 40, "bytes", 1e5, 123_456_789, 98_765_432_109, 5 << 40)
 
 
 def test_a_line_is_never_wider_than_it_may_be() -> None:
@@ -29,9 +28,8 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("columns", [80, 40])
 def test_the_line_leaves_a_column_of_the_terminal_free(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setattr(progress, "SECONDS_BEFORE_FIRST", 0.0)
     stream = Terminal()
-    line = ProgressLine(stream)
+    line = Line(stream, patience=0)
     line(LARGE)
     shown = [each for each in stream.getvalue().split("\r") if each]
     assert shown
