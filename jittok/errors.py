@@ -45,6 +45,8 @@ IN_PYTHON = {
     "input-format": "kind",
     "lines": "lines=True",
     "no-space-check": "check_space=False",
+    "part": "part",
+    "parts": "parts",
     "save-words": "Counts.save",
     "vocab": "tok",
 }

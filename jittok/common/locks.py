@@ -27,8 +27,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 OURS = frozenset(
-    ("filelock", "fsspec", "gguf", "isal", "jittok", "llvmlite", "matplotlib", "numba", "numpy", "obstore", "orjson",
-     "pandas", "polars", "pyarrow", "ray", "regex", "rich", "zstandard")
+    ("IPython", "anywidget", "boto3", "filelock", "fsspec", "gguf", "huggingface_hub", "isal", "jinja2", "jittok",
+     "llvmlite", "markupsafe", "matplotlib", "numba", "numpy", "obstore", "orjson", "pandas", "polars", "pyarrow",
+     "ray", "regex", "rich", "starlette", "traitlets", "uvicorn", "zstandard")
 )  # fmt: skip
 """Packages that are imported lazily, like parts of the standard library."""
 

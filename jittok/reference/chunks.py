@@ -3,7 +3,7 @@
 >>> import jittok
 >>> cut = Cuts(jittok.bundled("gpt-2").count)
 >>> cut.pieces("The compatibility of tokenizers", 2)
-[(0, 17), (17, 24), (24, 31)]
+[(0, 17), (17, 26), (26, 31)]
 
 A piece is a part of a text that has at most `n` ids when it is encoded alone. It ends at the *last* boundary of a
 grapheme cluster for which that holds, not before the first for which it does not: "Compatibil" has more ids than

@@ -199,7 +199,8 @@ def test_rows_are_those_of_tokenizers(
     one = len(tok.pipeline.template(False)) - 1 if special else 0
     found = attempt(lambda: tok.encode_batch(firsts, seconds, add_special=special, parse_special=True, **options))
     if isinstance(found, ValueError):
-        if length >= around and not 0 < overlap == length - one:  # which the library does not refuse
+        # the library takes an overlap of a whole window, and any overlap where a window has no ids at all
+        if length >= around and length > one and not 0 < overlap == length - one:
             other.no_truncation()
             assert isinstance(attempt(lambda: cut(other, firsts, seconds, special, options)), BaseException), found
         return

@@ -17,16 +17,18 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("orjson")
 
 
-def test_object_storage_is_refused_as_output(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_is_refused_as_output_where_no_store_is_behind_it(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_bytes(b"hi")
-    for more in ([], ["--dry-run"]):
-        status, _, err = run("corpus", "a.txt", "--out", "s3://bucket/x", *more)
+    for out in ("ftp://bucket/x", "https://server/x", "s3:/bucket"):
+        status, _, err = run("corpus", "a.txt", "--out", out)
         assert status == 2
-        assert "found 's3://bucket/x', expected a local path" in err
+        assert f"found '{out}', expected a folder, or a URL of s3://" in err
     assert "expected a local path" in run("encode", "-o", "s3://bucket/x", "a.txt")[2]
-    with pytest.raises(jittok.CorpusError, match="a local path"):
-        jittok.corpus.compile_corpus(["a.txt"], jittok.bundled("gpt-2"), "s3://bucket/x")
+    with pytest.raises(jittok.CorpusError, match="expected a folder, or a URL"):
+        jittok.corpus.compile_corpus(["a.txt"], jittok.bundled("gpt-2"), "ftp://bucket/x")
     with pytest.raises(ValueError, match="a local path"):
         jittok.bundled("gpt-2").encode_batch(["a"]).save("s3://bucket/x")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
@@ -141,8 +143,8 @@ MESSAGES = [
     (["encode", "-o", "a.txt/ids", "-p", "x"], "a.txt"),
     (["corpus", "a.txt", "--out", "a.txt"], "a.txt: found a file, expected a folder"),
     (
-        ["corpus", "a.txt", "--out", "s3://bucket"],
-        "jittok corpus: --out: found 's3://bucket', expected a local path",
+        ["corpus", "a.txt", "--out", "ftp://bucket"],
+        "jittok corpus: --out: found 'ftp://bucket', expected a folder, or a URL of s3://",
     ),
     (["encode", "--llama-cpp", "b1", "a.txt"], "jittok encode: --llama-cpp: found 'b1', expected one of"),
     (["encode", "--pre", "nope", "a.txt"], "jittok encode: --pre: found 'nope', expected a name that llama.cpp"),
@@ -190,7 +192,7 @@ def test_a_place_that_cannot_be_written_is_named_itself(
 
 @pytest.mark.parametrize(
     ("module", "arguments"),
-    [("filelock", []), ("pyarrow", []), ("fsspec", ["s3://bucket/*.txt"]), ("ray", ["--engine", "ray"])],
+    [("filelock", []), ("pyarrow", []), ("obstore", ["s3://bucket/*.txt"]), ("ray", ["--engine", "ray"])],
 )
 def test_a_missing_extra_is_named(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, arguments: list[str]
