@@ -68,7 +68,7 @@ def test_the_changelog_has_this_version():
 
 PAGES = ["README.md", "CONTRIBUTING.md", "DESIGN.md", "CHANGELOG.md", "bench/WHAT_WORKED.md"]
 PAGES += [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))]
-SIZES = {"README.md": 7_000, "DESIGN.md": 12_500, "CHANGELOG.md": 9_000, "bench/WHAT_WORKED.md": 8_000}
+SIZES = {"README.md": 7_000, "DESIGN.md": 12_500, "CHANGELOG.md": 9_600, "bench/WHAT_WORKED.md": 8_000}
 """Bytes: what a reader of each page has time for."""
 
 
