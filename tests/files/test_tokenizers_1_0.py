@@ -76,3 +76,26 @@ def test_what_is_not_known_of_such_an_object_is_refused_with_its_place(parts, pl
     content = {**json.loads(ROWS[0]["json"]), **parts}
     with pytest.raises(jittok.errors.JittokError, match=f"in memory: {place}"):
         jittok.from_tokenizers(written(json.dumps(content)))
+
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+
+
+@pytest.mark.parametrize(
+    ("splitter", "model", "note"),
+    [
+        (BYTES, {}, None),
+        ({"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, BYTES]}, {}, None),
+        ({"type": "Sequence", "pretokenizers": [BYTES, {"type": "Digits", "individual_digits": True}]}, {}, "refuses"),
+        ({**BYTES, "add_prefix_space": True}, {}, "refuses"),
+        ({"type": "Whitespace"}, {"end_of_word_suffix": "</w>"}, "gives other ids"),
+    ],
+)
+def test_a_file_that_1_0_reads_in_another_way_has_a_note(splitter, model, note):
+    content = {
+        "version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": splitter, "post_processor": None,
+        "decoder": None, "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [], **model},
+    }  # fmt: skip
+    notes = jittok.load(json.dumps(content).encode(), cache=False).pipeline.notes
+    assert len(notes) == (note is not None)
+    assert all(each.startswith(f"tokenizers 1.0 {note}") for each in notes)

@@ -35,6 +35,7 @@ from jittok.files.hf.steps import (
     splitters,
     without_empty,
 )
+from jittok.files.hf.tokenizers_1_0 import otherwise
 from jittok.files.json_nodes import Node
 
 LIBRARY = "tokenizers"
@@ -67,7 +68,7 @@ def pipeline_of(root: Node, content: bytes, notes: tuple[str, ...] = ()) -> Pipe
         decode=decoders(root.child("decoder")) if root.has("decoder") else (Spaced(),),
         **around,
         **read_trimming(root.child("post_processor")),
-        notes=(*notes, *moved, *_not_certain(vocabulary), *_not_applied(root)),
+        notes=(*notes, *moved, *_not_certain(vocabulary), *_not_applied(root), *otherwise(root)),
     )
     if max(*single, *pair) >= len(made):
         raise root.child("post_processor").bad(InWords(f"the id {max(*single, *pair)}"), f"ids below {len(made)}")

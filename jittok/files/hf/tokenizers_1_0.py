@@ -43,6 +43,21 @@ def as_before(root: Node) -> Node:
     return Node(root.file, root.position, made)
 
 
+def otherwise(root: Node) -> tuple[str, ...]:
+    """Where tokenizers 1.0 (1.0.0rc3 was asked) gives other ids for a file than the releases before, or refuses it. A
+    byte-level vocabulary without a token for some byte is refused as well, which is not looked for here."""
+    said = "tokenizers 1.0 {}; the ids here are those of 0.23"
+    steps = _parts(root, "pre_tokenizer", "pretokenizers")
+    spelled = [number for number, step in enumerate(steps) if step.get("type") == "ByteLevel"]
+    if root.child("model").of(dict).get("end_of_word_suffix"):
+        return (said.format("gives other ids, as it reads the suffix of words differently"),)
+    if any(number != len(steps) - 1 for number in spelled):
+        return (said.format("refuses this file: ByteLevel is not its last pre-tokenizer"),)
+    if any(steps[number].get("add_prefix_space") for number in spelled):
+        return (said.format("refuses this file: ByteLevel adds a space"),)
+    return ()
+
+
 def check_ids(root: Node, ids: Mapping[bytes, int]) -> None:
     """UnsupportedVocab for added tokens whose ids are not those that 1.0 writes, and has."""
     for row in root.child("added_tokens").items() if root.of(dict).get("version") == VERSION else ():
