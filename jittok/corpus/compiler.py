@@ -355,17 +355,12 @@ def run_corpus(
         before = numbers & (listed(store).done if claim else run.done.keys())
         stop = stop or Cancellation()
         claims = opened.enter_context(Claims(work, stop)) if claim else None
-        tasks: Iterator[int] = iter(claims) if claims else iter(sorted(numbers - before))
+        tasks: Iterator[int | None] = iter(claims) if claims else iter(sorted(numbers - before))
         done: list[Done] = []
-
-        def finished(record: Done) -> None:
-            done.append(record)
-            if claims:
-                claims.release(record.task)
-
         crew = Crew(
-            work, tasks, thread_count(threads), keep_going=True, finished=finished, gently=stop, report=run._tell
-        )
+            work, tasks, thread_count(threads), keep_going=True, finished=done.append,
+            ended=claims.release if claims else None, gently=stop, report=run._tell,
+        )  # fmt: skip
         crew.run()
         failed = {number: read_failed(store, number) for number in sorted(crew.errors)}
     return Ran(

@@ -30,10 +30,14 @@ from jittok.corpus import (
     verify,
 )
 from jittok.corpus.store import claim, open_store
+from jittok.corpus.store.base import Unreachable
 from jittok.corpus.tasks import shares
+from jittok.corpus.tasks.crew import Stopped
 from jittok.corpus.tasks.finish import Unfinished
-from jittok.corpus.tasks.shares import Part, part_of
-from jittok.errors import CorpusError
+from jittok.corpus.tasks.plan import read_plan
+from jittok.corpus.tasks.run import Work
+from jittok.corpus.tasks.shares import Claims, Part, part_of
+from jittok.errors import CorpusError, InWords
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("filelock")
@@ -209,7 +213,7 @@ VARIABLES = [
     ({"SLURM_ARRAY_TASK_ID": "8", "SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MIN": "3"}, 8, "0 to 7"),
     ({"SLURM_ARRAY_TASK_ID": "2"}, 8, Part(2, 8)),
     ({"AWS_BATCH_JOB_ARRAY_INDEX": "7"}, 8, Part(7, 8)),
-    ({"AWS_BATCH_JOB_ARRAY_INDEX": "7"}, None, "--parts N"),
+    ({"AWS_BATCH_JOB_ARRAY_INDEX": "7"}, None, "parts N"),
     ({"JOB_COMPLETION_INDEX": "0"}, 8, Part(0, 8)),
     ({"JOB_COMPLETION_INDEX": "9"}, 8, "0 to 7"),
     ({"JOB_COMPLETION_INDEX": "x"}, 8, "a whole number"),
@@ -374,3 +378,86 @@ def test_a_run_that_is_interrupted_leaves_no_scratch(work, tmp_path, tok, monkey
     while list((out / ".jittok").glob("w/*")) and time.monotonic() < until:
         time.sleep(0.01)
     assert not list((out / ".jittok").glob("w/*"))
+
+
+def _with_bad_tasks(tmp_path, tok):
+    """A plan some of whose tasks fail, and have failed before."""
+    bad = []
+    for k in range(4):
+        bad.append(write_jsonl(tmp_path / f"{k}.jsonl", make_texts(100, k)))
+        if k % 2:
+            bad[-1].write_bytes(bad[-1].read_bytes().replace(b'{"id": 50,', b'{"id" 50,'))
+    out = tmp_path / "out"
+    options = Options(formats=("npy",), range_bytes=2_000, shard_bytes=8_000)
+    planned = plan_corpus(bad, tok, out, options)
+    failed = run_corpus(out, tok, threads=2).failed
+    assert len(failed) >= 2
+    return out, planned, failed
+
+
+def test_processes_that_hold_tasks_that_fail_do_not_wait_for_each_other(tmp_path, tok, monkeypatch):
+    monkeypatch.setattr(shares, "POLL_SECONDS", 0.05)
+    out, _, failed = _with_bad_tasks(tmp_path, tok)
+    ran = []
+    both = [
+        threading.Thread(target=lambda: ran.append(run_corpus(out, tok, claim=True, threads=2)), daemon=True)
+        for _ in "12"
+    ]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in both)
+    assert {number for each in ran for number in each.failed} == set(failed)
+    assert not list((out / ".jittok" / "t").glob("*.lease"))
+
+
+def test_who_waits_for_leases_keeps_no_one_from_finishing(work, tmp_path, tok, monkeypatch):
+    inputs, _ = work
+    monkeypatch.setattr(shares, "POLL_SECONDS", 0.3)
+    out = tmp_path / "out"
+    planned = plan_corpus(inputs, tok, out, OPTIONS)
+    store = open_store(out)
+    other = claim(store, ".jittok/t/00003.lease", seconds=60)
+    stop, told = shares.Cancellation(), []
+
+    def claims():
+        with pytest.raises(Stopped) as error:
+            run_corpus(out, tok, claim=True, threads=3, stop=stop)
+        told.append(error)
+
+    thread = threading.Thread(target=claims, daemon=True)
+    thread.start()
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        leases = [path.name for path in (out / ".jittok" / "t").glob("*.lease")]
+        if len(corpus_status(out).done) == planned.tasks - 1 and leases == ["00003.lease"]:
+            break
+        time.sleep(0.02)
+    assert leases == ["00003.lease"], "the leases of tasks that are done are given up"
+    assert thread.is_alive()
+    stop.set()
+    thread.join(10)
+    assert told
+    other.release()
+
+
+def test_a_lease_is_renewed_again_after_the_store_was_out_of_reach(work, tmp_path, tok):
+    inputs, _ = work
+    out, asked, held = tmp_path / "out", [], threading.Event()
+    plan_corpus(inputs[:1], tok, out, OPTIONS)
+
+    class Outage:
+        def renew(self):
+            asked.append(None)
+            if len(asked) > 2:
+                held.set()
+            raise Unreachable(str(out), InWords("no answer"), "a server")
+
+        release = renew
+
+    work_of = Work(open_store(out), read_plan(open_store(out)), (), OPTIONS, (), None)
+    with Claims(work_of, shares.Cancellation(), 0.03) as claims:
+        claims._held[0] = Outage()
+        assert held.wait(10)
+        claims.release(0)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
 from jittok.corpus.progress import Counts
 from jittok.corpus.tasks.records import Done, write_failed
 from jittok.corpus.tasks.run import PATIENCE, Gate, Report, TaskRun, Work
-from jittok.errors import JittokError
+from jittok.errors import CorpusError, JittokError
 from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 
 OF_A_TASK = (JittokError, OSError, ImportError, ValueError, MemoryError)
@@ -30,27 +31,32 @@ class Crew:
 
     When a task fails, those before it are still finished and those after it are not begun, so the error is that of the
     first task that fails, for any number of threads; with `keep_going` all others are done and the failure is kept as
-    a record.
+    a record. The iterator gives None where it has waited in vain and there may be tasks later.
+
+    `finished` is called by the calling thread with the record of each task that is done; `ended` by any thread with the
+    number of each that is done or has failed.
     """
 
     def __init__(
         self,
         work: Work,
-        tasks: Iterator[int],
+        tasks: Iterator[int | None],
         threads: int,
         *,
         keep_going: bool = False,
         report: Report | None = None,
         finished: Callable[[Done], None] | None = None,
+        ended: Callable[[int], None] | None = None,
         gently: Cancellation | None = None,
     ) -> None:
         self.context, self.tasks, self.threads, self.keep_going = work, tasks, threads, keep_going
-        self.report, self.finished = report, finished
+        self.report, self.finished, self.ended = report, finished, ended
         self.gently = gently or Cancellation()
         self.errors: dict[int, BaseException] = {}
         self._stop, self._gate = _Both(self.gently), Gate()
         self._running: list[TaskRun] = []
-        self._lock = threading.Lock()
+        self._lock, self._taking = threading.Lock(), threading.Lock()  # of what is running; of `tasks`
+        self._over = False
         self._events: SimpleQueue[Any] = SimpleQueue()
 
     def run(self) -> None:
@@ -91,26 +97,50 @@ class Crew:
 
     def _next(self) -> TaskRun | None:
         """A task of one's own, or one that others are at; None when there is nothing left to do."""
-        with self._lock:
-            if self._stop.is_set() or (self.errors and not self.keep_going and not self._of_use()):
-                return None
-            while not self.errors or self.keep_going:
-                number = -1
+        while not self._stop.is_set():
+            other = self._other()
+            if self._taking.acquire(timeout=PATIENCE if other is None else 0):
                 try:
-                    if (number := next(self.tasks, -1)) < 0:
-                        break
-                    run = TaskRun(self.context, number, self._stop, self._gate, self._tell if self.report else None)
-                except OF_A_TASK as error:
-                    self.errors[number] = error
-                    if number < 0:  # there are no tasks to be had
-                        self.keep_going = False
-                    elif self.keep_going:
-                        write_failed(self.context.store, number, error)
-                    continue
-                self._running.append(run)
-                return run
-            others = self._of_use()
-            return min(others, key=lambda run: run._threads) if others else None
+                    run = self._take()
+                finally:
+                    self._taking.release()
+                if run is not None:
+                    return run
+                other = self._other()
+                if other is None and self._over:
+                    return None
+            if other is not None:
+                return other
+        return None
+
+    def _take(self) -> TaskRun | None:
+        """The next task, begun; None when none is free now, or none is left. One thread at a time is here, and may wait
+        for long: it holds nothing that those need who help and finish."""
+        while not self._over:
+            number: int | None = -1
+            try:
+                with self._lock:
+                    self._over = bool(self.errors) and not self.keep_going
+                number = -1 if self._over else next(self.tasks, -1)
+                if number is None:
+                    return None
+                if number < 0:
+                    self._over = True
+                    return None
+                run = TaskRun(self.context, number, self._stop, self._gate, self._tell if self.report else None)
+            except OF_A_TASK as error:
+                self._failed(-1 if number is None else number, error)
+                continue
+            with self._lock:
+                if not self.errors or self.keep_going or number < min(self.errors):
+                    self._running.append(run)
+                    return run
+        return None
+
+    def _other(self) -> TaskRun | None:
+        """The task that needs help most."""
+        with self._lock:
+            return min(self._of_use(), key=lambda run: run._threads, default=None)
 
     def _of_use(self) -> list[TaskRun]:
         """The tasks that another thread could help with, and whose end is of use."""
@@ -123,27 +153,33 @@ class Crew:
         except CancelledError:
             pass
         except BaseException as error:  # noqa: BLE001  raised by `run`
-            self._failed(run, error)
+            self._failed(run.number, error)
         with self._lock:
             if run.done is None or run not in self._running:
                 return
             self._running.remove(run)
         if self.finished is not None:
             self._call(lambda done=run.done: self.finished(done))  # type: ignore[misc]
+        if self.ended is not None:
+            self.ended(run.number)
 
-    def _failed(self, run: TaskRun, error: BaseException) -> None:
+    def _failed(self, number: int, error: BaseException) -> None:
+        """Keep the error of a task; of number -1, when there are no tasks to be had: those that are begun end."""
         with self._lock:
-            self.errors.setdefault(run.number, error)
-            if run in self._running:
-                self._running.remove(run)
-            if not self.keep_going:
+            self.errors.setdefault(number, error)
+            self.keep_going = self.keep_going and number >= 0
+            self._running = [run for run in self._running if run.number != number]
+            if not self.keep_going and number >= 0:
                 for other in self._running:
-                    if other.number > run.number:
+                    if other.number > number:
                         other.abandon()
         if not isinstance(error, OF_A_TASK):
             self._stop.hard.set()
         elif self.keep_going:
-            write_failed(self.context.store, run.number, error)
+            with suppress(OSError, CorpusError):  # the error itself is kept, and the task is tried again
+                write_failed(self.context.store, number, error)
+        if self.ended is not None and number >= 0:
+            self.ended(number)
 
     def _tell(self, written: Counts) -> None:
         report = self.report

@@ -111,9 +111,10 @@ class Claims:
         for number in list(self._held):
             self.release(number)
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[int | None]:
         """The numbers of tasks that are this process's now; those that had failed before are tried again. When all
-        others are done, failed or leased, it waits for leases to end; it ends when no task is left."""
+        others are done, failed or leased, it waits for leases to end, and gives None after each look in vain; it ends
+        when no task is left."""
         store, count = self.context.store, len(self.context.plan.tasks)
         order = list(range(count))
         start = secrets.randbelow(count)  # so that processes do not all ask for the same ones
@@ -137,6 +138,7 @@ class Claims:
                 if not leased and not free:
                     return
                 self._ended.wait(POLL_SECONDS)
+                yield None
 
     def _claim(self, number: int) -> bool:
         lease = claim(self.context.store, name_of(number, "lease"), self.seconds)
@@ -150,16 +152,17 @@ class Claims:
         return True
 
     def release(self, number: int) -> None:
-        """Give up the lease of a task."""
+        """Give up the lease of a task. Where the store cannot be reached, it ends by itself."""
         with self._lock:
             lease = self._held.pop(number, None)
         if lease is not None:
-            lease.release()
+            with suppress(OSError, CorpusError):
+                lease.release()
 
     def _renew(self) -> None:
         while not self._ended.wait(self.seconds / RENEWED):
             with self._lock:
                 held = list(self._held.values())
             for lease in held:
-                with suppress(OSError):  # the next time; work is done twice at worst
+                with suppress(OSError, CorpusError):  # the next time; work is done twice at worst
                     lease.renew()
