@@ -58,7 +58,7 @@ def batches(
         raise CorpusError(
             "documents='whole'", InWords(f"pad_id={pad_id}, overlap={overlap}"), "a pad_id and no overlap"
         )
-    if isinstance(corpus, Corpus) and (corpus.where is None or len(corpus.rows) != corpus.total):
+    if isinstance(corpus, Corpus) and (corpus.where is None or isinstance(corpus.where[0], str)):  # some, or far ones
         tokens, chosen = _chosen(corpus)
     else:
         tokens, chosen = opened([corpus], How(cache=cache_of(None, None))), None

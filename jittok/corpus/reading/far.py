@@ -1,17 +1,22 @@
 """Shards in a bucket: pieces of 4 MB are fetched when they are needed, or before, and kept on disk up to a bound.
 
-A piece is a file named by the digest of its shard, its number and size, so all processes of a machine share it, and
-what is there is of that shard. What was used the longest ago is removed when there is too much.
+A piece is a file named by the digest of its shard, its number and size, so all processes of a machine share it. A
+digest after its bytes tells what was damaged on disk, and the folder is one that only this user can write to. What was
+used the longest ago is removed when there is too much.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
+import stat
 import threading
+import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,7 @@ from jittok.common.locks import Lock
 from jittok.corpus.reading.files import OpenFile, read_at
 from jittok.corpus.store import Store
 from jittok.errors import CorpusError, InWords
+from jittok.kernels.jit.trust import doubt
 
 PIECE = 1 << 22
 """Bytes that are fetched at once."""
@@ -29,6 +35,22 @@ FETCHERS = 4
 """Threads that fetch ahead."""
 TURNS = 5
 """Times that a piece is fetched again because another process has removed it meanwhile."""
+DIGEST = 8
+"""Bytes of BLAKE2b after those of a piece."""
+COMPARED = 1 << 16
+"""Files that a process remembers to have compared with their digest."""
+LEFT_OVER = 3600
+"""Seconds after which a file that was not written to its end is removed."""
+_NAME = re.compile(r"[0-9a-f]{40}-[0-9]{6,}-[0-9]+")
+_NEW = re.compile(r"[0-9a-f]{16}\.new")
+
+
+def _digest(content: bytes | memoryview) -> bytes:
+    return blake2b(content, digest_size=DIGEST).digest()
+
+
+def _create(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 class PieceCache:
@@ -39,6 +61,7 @@ class PieceCache:
         self._open: OrderedDict[str, OpenFile] = OrderedDict()
         self._lock = Lock()
         self._turns: dict[str, Lock] = {}
+        self._compared: dict[str, tuple[int, int]] = {}  # the file, by device and inode, of a name
         self._ahead: Ahead | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -53,6 +76,7 @@ class PieceCache:
                 return found
             turn = self._turns.setdefault(name, Lock())
         with turn:  # one thread fetches, the others of this process wait
+            self._check_folder()
             found = self._kept(name, size) or self._fetched(name, size, fetch)
         with self._lock:
             self._turns.pop(name, None)
@@ -65,14 +89,35 @@ class PieceCache:
         """Whether a piece is there."""
         return name in self._open or (self.folder / name).exists()
 
+    def _check_folder(self) -> None:
+        """Make the folder. CorpusError if somebody else could write to it, as what lies there is believed."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = doubt(self.folder.stat())
+        if reason is not None:
+            raise CorpusError(
+                str(self.folder), InWords(f"a cache folder that {reason}"),
+                "one of yours that no other user can write to: a new folder, also inside this one, or run chmod go-w",
+            )  # fmt: skip
+
     def _kept(self, name: str, size: int) -> OpenFile | None:
         path = self.folder / name
         try:
             found = OpenFile(path)
         except FileNotFoundError:
             return None
-        if os.fstat(found.descriptor).st_size != size:
-            return None  # not written to its end: it is written again
+        facts = os.fstat(found.descriptor)
+        if facts.st_size != size + DIGEST or doubt(facts) is not None:
+            return None  # not written to its end, or by someone else: it is written again
+        file = facts.st_dev, facts.st_ino
+        if self._compared.get(name) != file:
+            content = bytearray(size + DIGEST)
+            if read_at(found.descriptor, memoryview(content), 0) != len(content):
+                return None
+            if _digest(memoryview(content)[:size]) != content[size:]:
+                return None  # damaged, say by a power cut
+            if len(self._compared) >= COMPARED:
+                self._compared.clear()
+            self._compared[name] = file
         with contextlib.suppress(OSError):
             os.utime(path)  # it is used now
         return found
@@ -80,12 +125,14 @@ class PieceCache:
     def _fetched(self, name: str, size: int, fetch: Callable[[], bytes]) -> OpenFile:
         content = fetch()
         assert len(content) == size
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.folder / name
+        self._compared.pop(name, None)  # the new file may get the inode of the one before
         for _ in range(TURNS):
             new = self.folder / f"{secrets.token_hex(8)}.new"
             try:
-                new.write_bytes(content)
+                with open(new, "xb", opener=_create) as file:
+                    file.write(content)
+                    file.write(_digest(content))
                 new.replace(path)
             finally:
                 new.unlink(missing_ok=True)
@@ -96,20 +143,31 @@ class PieceCache:
         raise CorpusError(str(path), InWords("a file that others change"), f"a cache folder with room for {size} bytes")
 
     def _remove_oldest(self, but: str) -> None:
-        """Remove pieces until the folder is within its bound, the longest unused first."""
-        found, total = [], 0
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    facts = entry.stat()
-                    total += facts.st_size
-                    found.append((facts.st_mtime_ns, facts.st_size, entry.name))
+        """Remove pieces until those of the folder are within its bound, the longest unused first; no other files, but
+        what a process that was killed has left."""
+        found, total, now = [], 0, time.time()
+        for name, facts in self._files():
+            if _NAME.fullmatch(name):
+                total += facts.st_size
+                found.append((facts.st_mtime_ns, facts.st_size, name))
+            elif _NEW.fullmatch(name) and now - facts.st_mtime > LEFT_OVER:
+                (self.folder / name).unlink(missing_ok=True)
         for _, size, name in sorted(found):
             if total <= self.limit:
                 return
             if name != but:
                 (self.folder / name).unlink(missing_ok=True)
                 total -= size
+
+    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                try:
+                    facts = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # another process has removed it
+                    continue
+                if stat.S_ISREG(facts.st_mode):
+                    yield entry.name, facts
 
     def ahead(self, name: str, size: int, fetch: Callable[[], bytes]) -> None:
         """Have a piece fetched by another thread, unless it is there."""

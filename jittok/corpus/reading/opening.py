@@ -103,6 +103,11 @@ def opened(given: Sequence[Any], how: How) -> Tokens:
 def _tokens(corpus: str | PathLike[str] | Corpus, how: How, files: Files) -> Tokens:
     where = getattr(corpus, "where", corpus)  # an open corpus: the folder, and the format that was chosen
     name = how.format
+    if where is None:
+        raise CorpusError(
+            repr(corpus), InWords("some of the documents of an open corpus"),
+            "a whole corpus, as it was opened; jittok.corpus.batches reads some documents too",
+        )  # fmt: skip
     if isinstance(where, tuple):
         where, name = where[0], name or where[1]
     store = open_store(where) if is_far(where) else None  # type: ignore[arg-type]

@@ -64,7 +64,9 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
     (form,) = make_formats([format], facts)
     if store.local is None:
-        return Corpus(manifest, far_blocks(store, manifest, form), tok)
+        corpus = Corpus(manifest, far_blocks(store, manifest, form), tok)
+        corpus.where = store.place, format
+        return corpus
     folder, blocks = store.local, list[Lazy]()
     for number, shard in enumerate(manifest["shards"]):
         found = form.blocks(folder, label_of(shard, number), shard["documents"])
@@ -89,7 +91,7 @@ class Corpus:
         self._open: OrderedDict[int, Block] = OrderedDict()
         self.rows = range(self._firsts[-1])
         self.total = len(self.rows)  # documents of all blocks
-        self.where: tuple[Path, str] | None = None  # the folder and the format that all documents are read from
+        self.where: tuple[Path | str, str] | None = None  # folder or URL, and format, that all documents are read from
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -102,6 +104,7 @@ class Corpus:
         if isinstance(row, slice):
             part = Corpus(self.manifest, self.blocks, self.tok)
             part.rows = self.rows[row]
+            part.where = self.where if part.rows == self.rows else None
             return part
         try:
             document = self.rows[row]

@@ -6,11 +6,14 @@ import os
 import pickle
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from jittok.corpus import sequences
+import jittok.corpus
+from jittok.corpus import batches, sequences
 from jittok.corpus.reading import far, opening
+from jittok.corpus.store import open_store
 from jittok.corpus.store.local import LocalStore
 from jittok.errors import CorpusError
 
@@ -160,3 +163,109 @@ def test_impossible_arguments_say_what_was_found(corpora):
         sequences(folder, 16, within=3, shuffle="sequences")
     with pytest.raises(ValueError, match="within: found 99 with shuffle=None"):
         sequences(folder, 16, within=99)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_only_pieces_are_counted_and_removed(corpora, tmp_path):
+    folder = tmp_path / "cache"
+    folder.mkdir(0o700)
+    (folder / "own.bin").write_bytes(bytes(8 * PIECE))
+    (folder / "more").mkdir()
+    piece = f"{'a' * 40}-000000-{PIECE}"
+    (folder / f"{piece}.txt").write_bytes(b"1")
+    (folder / f"{'b' * 40}-000000-7").mkdir()
+    for name in (piece, f"{'1' * 16}.new", f"{'2' * 16}.new", "mine.new"):
+        (folder / name).write_bytes(b"1")
+        if not name.startswith("2"):
+            os.utime(folder / name, (1, 1))
+    before = {path.name for path in folder.iterdir()}
+    found = sequences("s3://x", 16, cache=folder, cache_bytes=4 * PIECE)
+    assert lists(found) == lists(sequences(corpora["short"][0], 16))
+    left = {path.name for path in folder.iterdir()}
+    assert before - left == {piece, f"{'1' * 16}.new"}
+    taken = sum((folder / name).stat().st_size for name in left - before)
+    assert 2 * PIECE < taken <= 4 * PIECE  # other files take nothing of the bound
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_file_that_vanishes_while_the_folder_is_listed_is_left_out(tmp_path, monkeypatch):
+    found = sequences("s3://x", 16, cache=tmp_path / "cache")
+    assert found[0] is not None
+    real = os.scandir
+
+    class Entries(list):
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    def scandir(path):
+        with real(path) as entries:
+            listed = Entries(entries)
+        for entry in listed:
+            Path(entry.path).unlink()
+        return listed
+
+    monkeypatch.setattr(far.os, "scandir", scandir)
+    assert found._source.tokens.parts[0].ids.file.far.cache._remove_oldest("") is None
+
+
+@pytest.mark.parametrize("damage", ["zeros", "one bit"])
+def test_a_piece_that_was_damaged_is_fetched_again(corpora, bucket, tmp_path, damage):
+    want = lists(sequences(corpora["short"][0], 16))
+    assert lists(sequences("s3://x", 16, cache=tmp_path / "cache")) == want
+    bucket.reads.clear()
+    pieces = list((tmp_path / "cache").iterdir())
+    for path in pieces:
+        content = bytearray(path.read_bytes())
+        assert len(content) == int(path.name.rpartition("-")[2]) + far.DIGEST
+        content[3] ^= 1
+        path.write_bytes(bytes(len(content)) if damage == "zeros" else content)
+    assert lists(sequences("s3://x", 16, cache=tmp_path / "cache")) == want
+    assert len([name for name, *_ in bucket.reads if name != "manifest.json"]) == len(pieces)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no users")
+@pytest.mark.usefixtures("bucket")
+def test_a_folder_or_piece_that_others_may_write_to_is_not_believed(corpora, tmp_path):
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(0o777)
+    found = sequences("s3://x", 16, cache=folder)
+    with pytest.raises(CorpusError, match=r"cache: found a cache folder that may be written by others \(mode 777\)"):
+        found[0]
+    want = lists(sequences(corpora["short"][0], 16))
+    umask = os.umask(0)
+    try:
+        assert lists(sequences("s3://x", 16, cache=folder / "own")) == want
+    finally:
+        os.umask(umask)
+    for path in (folder / "own").iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
+        path.chmod(0o666)
+    assert lists(sequences("s3://x", 16, cache=folder / "own")) == want
+    assert not [path for path in (folder / "own").iterdir() if path.stat().st_mode & 0o022]
+
+
+def test_an_open_corpus_of_a_bucket_is_read_there_and_a_part_of_one_is_refused(corpora, tmp_path):
+    pytest.importorskip("obstore")
+    local = jittok.corpus.open(corpora["short"][0], format="npy")
+    want = lists(sequences(local, 16))
+    assert lists(sequences(local[:], 16)) == want
+    for some in (local[:10], local[::-1]):
+        with pytest.raises(
+            CorpusError, match=r"found some of the documents of an open corpus, expected a whole corpus"
+        ):
+            sequences(some, 16)
+    store = open_store(f"memory://{tmp_path.name}/shards")
+    for path in corpora["short"][0].rglob("*"):
+        if path.is_file():
+            store.put(str(path.relative_to(corpora["short"][0]).as_posix()), path.read_bytes())
+    opened = jittok.corpus.open(store.place, format="megatron")
+    for given in (opened, opened[:]):
+        assert lists(sequences(given, 16, cache=tmp_path / "cache")) == want
+    with pytest.raises(CorpusError, match="found some of the documents"):
+        sequences(opened[:9], 16, cache=tmp_path / "cache")
+    assert [ids.tolist() for ids, _ in batches(opened, 16)] == [ids.tolist() for ids, _ in batches(local, 16)]
+    assert [ids.tolist() for ids, _ in batches(opened[:9], 8)] == [ids.tolist() for ids, _ in batches(local[:9], 8)]
