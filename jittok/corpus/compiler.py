@@ -39,7 +39,7 @@ from jittok.corpus.tasks.crew import Crew
 from jittok.corpus.tasks.finish import Status, finish, status_of
 from jittok.corpus.tasks.on_ray import run_on_ray
 from jittok.corpus.tasks.plan import WORK, Plan, read_plan
-from jittok.corpus.tasks.records import Done, listed, read_failed
+from jittok.corpus.tasks.records import Done, listed, name_of, read_failed
 from jittok.corpus.tasks.run import SCRATCH, Work
 from jittok.corpus.tasks.shares import Claims, part_of
 from jittok.encode.stretches import thread_count
@@ -351,8 +351,11 @@ def run_corpus(
     with ExitStack() as opened, naming(store.place):
         share = None if part is None else part_of(part, plan.parts)
         numbers = set(range(len(plan.tasks))) if share is None else set(share.tasks(plan))
-        run = _Run(work, start, opened.enter_context(shown(progress)), () if claim else numbers)
-        before = numbers & (listed(store).done if claim else run.done.keys())
+        said = numbers & listed(store).done if claim else set()
+        run = _Run(work, start, opened.enter_context(shown(progress)), numbers)
+        before = numbers & run.done.keys()
+        for number in sorted(said - before):  # their files are gone: who claims tasks believes the records
+            store.delete(name_of(number, "done"))
         stop = stop or Cancellation()
         claims = opened.enter_context(Claims(work, stop)) if claim else None
         tasks: Iterator[int | None] = iter(claims) if claims else iter(sorted(numbers - before))

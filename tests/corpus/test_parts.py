@@ -35,7 +35,7 @@ from jittok.corpus.tasks import shares
 from jittok.corpus.tasks.crew import Stopped
 from jittok.corpus.tasks.finish import Unfinished
 from jittok.corpus.tasks.plan import read_plan
-from jittok.corpus.tasks.run import Work
+from jittok.corpus.tasks.run import TaskOutput, Work
 from jittok.corpus.tasks.shares import Claims, Part, part_of
 from jittok.errors import CorpusError, InWords
 
@@ -461,3 +461,84 @@ def test_a_lease_is_renewed_again_after_the_store_was_out_of_reach(work, tmp_pat
         claims._held[0] = Outage()
         assert held.wait(10)
         claims.release(0)
+
+
+def test_an_input_that_a_machine_does_not_see_fails_its_task_and_loses_no_document(work, tmp_path, tok):
+    inputs, whole = work
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    copies = [shutil.copy2(path, folder / path.name) for path in inputs]
+    out = tmp_path / "out"
+    plan_corpus(copies, tok, out, OPTIONS)
+    folder.rename(tmp_path / "elsewhere")
+    failed = run_corpus(out, tok, part="0/2").failed
+    assert failed
+    assert all("expected the input that was planned: is its folder mounted" in why for why in failed.values())
+    (tmp_path / "elsewhere").rename(folder)
+    assert run_corpus(out, tok).failed == {}
+    finish_corpus(out)
+    found = victim.snapshot(out)
+    tokens = {name for name in whole if name.startswith("npy/")}
+    assert {name: found[name] for name in tokens} == {name: whole[name] for name in tokens}
+
+
+def test_who_claims_tasks_does_those_again_whose_files_are_gone(work, tmp_path, tok):
+    inputs, whole = work
+    out = tmp_path / "out"
+    planned = plan_corpus(inputs, tok, out, OPTIONS)
+    run_corpus(out, tok)
+    next((out / "npy").glob("00002*.ids.npy")).unlink()
+    ran = run_corpus(out, tok, claim=True)
+    assert (ran.done, ran.before) == (1, planned.tasks - 1)
+    finish_corpus(out)
+    assert victim.snapshot(out) == whole
+
+
+@pytest.mark.parametrize("meanwhile", ["finished", "begun anew"])
+def test_a_process_of_an_older_plan_overwrites_nothing(tmp_path, tok, monkeypatch, meanwhile):
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(100))
+    out, options, after = tmp_path / "out", Options(formats=("npy",)), {}
+    plan_corpus([path], tok, out, options)
+    add = TaskOutput.add
+
+    def slow(self, *arguments):
+        add(self, *arguments)
+        if not after:  # this process stood still, its lease has ended, and its files are taken for those of the dead
+            after["none"] = None
+            if meanwhile == "finished":
+                assert run_corpus(out, tok).failed == {}
+                finish_corpus(out)
+            else:
+                (out / ".jittok" / "w").rename(tmp_path / "w")
+                plan_corpus([path], tok, out, Options(formats=("npy",), append_eos=True))
+                (tmp_path / "w").rename(out / ".jittok" / "w")
+            after.update(victim.snapshot(out))
+
+    monkeypatch.setattr(TaskOutput, "add", slow)
+    with pytest.raises(CorpusError, match=f"{meanwhile}.*, expected the plan that this process began with"):
+        run_corpus(out, tok, threads=1)
+    del after["none"]
+    shutil.rmtree(out / ".jittok" / "w", ignore_errors=True)
+    assert victim.snapshot(out) == {name: digest for name, digest in after.items() if not name.startswith(".jittok/w/")}
+    assert not list((out / ".jittok").glob("t/*"))
+
+
+@pytest.mark.parametrize("kind", ["lease", "scratch"])
+def test_a_corpus_that_others_are_at_is_not_begun_anew(tmp_path, tok, kind):
+    path = write_jsonl(tmp_path / "a.jsonl", make_texts(100))
+    out, other = tmp_path / "out", Options(formats=("npy",), append_eos=True)
+    plan_corpus([path], tok, out, Options(formats=("npy",)))
+    store = open_store(out)
+    if kind == "lease":
+        lease = claim(store, ".jittok/t/00000.lease", seconds=60)
+    else:
+        (store.scratch(".jittok/w/00000.x") / "0").write_bytes(b"x")
+    with pytest.raises(CorpusError, match="finish that one with its own options, or remove the folder"):
+        plan_corpus([path], tok, out, other)
+    assert plan_corpus([path], tok, out, Options(formats=("npy",))).tasks == 1
+    if kind == "lease":
+        lease.release()
+    else:
+        store.clear(".jittok/w")
+    plan_corpus([path], tok, out, other)
+    assert compile_corpus([path], tok, out, other).documents == 100

@@ -20,7 +20,7 @@ from jittok.corpus.store.disk import Folder
 from jittok.corpus.tasks.finish import faults
 from jittok.corpus.tasks.plan import WORK, Plan, read_plan, tasks_of, write_plan
 from jittok.corpus.tasks.records import Done, listed, read_done
-from jittok.corpus.tasks.run import has_text
+from jittok.corpus.tasks.run import SCRATCH, has_text
 from jittok.errors import CorpusError, InWords, missing
 
 LOCK = ".jittok.lock"
@@ -111,6 +111,8 @@ def begin(store: Store, facts: Fact, sources: Sequence[Source], options: Options
             _refuse_ledger(store)
             refuse_strange(store)
         elif done or old.id != plan.id:
+            if old.id != plan.id:
+                _refuse_busy(store)
             _remove_files(store, old)
             store.clear(WORK)
             old = None
@@ -118,6 +120,17 @@ def begin(store: Store, facts: Fact, sources: Sequence[Source], options: Options
     if plan != old:
         write_plan(store, plan)
     return plan
+
+
+def _refuse_busy(store: Store) -> None:
+    """CorpusError for a corpus that other processes may be at, which another plan would take from under them."""
+    leased = listed(store).leased
+    if leased or next(iter(store.objects(SCRATCH)), None) is not None:
+        what = f"a lease on task {min(leased)}" if leased else "files of tasks that are under way"
+        found = InWords(f"another corpus that is not finished, and {what}")
+        raise CorpusError(
+            store.place, found, "no such thing: finish that one with its own options, or remove the folder"
+        )
 
 
 def _counts(record: Done) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jittok.corpus.progress import Counts
 from jittok.corpus.tasks.records import Done, write_failed
-from jittok.corpus.tasks.run import PATIENCE, Gate, Report, TaskRun, Work
+from jittok.corpus.tasks.run import PATIENCE, Gate, Report, Superseded, TaskRun, Work
 from jittok.errors import CorpusError, JittokError
 from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 
@@ -167,7 +167,7 @@ class Crew:
         """Keep the error of a task; of number -1, when there are no tasks to be had: those that are begun end."""
         with self._lock:
             self.errors.setdefault(number, error)
-            self.keep_going = self.keep_going and number >= 0
+            self.keep_going = self.keep_going and number >= 0 and not isinstance(error, Superseded)
             self._running = [run for run in self._running if run.number != number]
             if not self.keep_going and number >= 0:
                 for other in self._running:

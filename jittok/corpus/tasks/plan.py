@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,6 +26,8 @@ PLAN = f"{WORK}/plan.json"
 VERSION = 1
 FREE_OPTIONS = ("on_error", "max_document_bytes")
 """Options that may change while a corpus is unfinished: they change no byte of what is done."""
+ID, START = re.compile(rb'"id": "([0-9a-f]{64})"'), 128
+"""Where the file of a plan has its id: in so many bytes at its start."""
 LARGEST_PLAN = 1 << 31
 
 
@@ -133,6 +136,15 @@ def read_plan(store: Store) -> Plan | None:
         found = InWords(f"{type(error).__name__}: {error}"[:200])
         raise CorpusError(where, found, f"a plan that jittok wrote: remove {WORK} to start again") from error
     return plan
+
+
+def id_there(store: Store) -> str | None:
+    """The id of the plan of an unfinished corpus, from the start of its file; None if there is none."""
+    try:
+        found = ID.search(store.read(PLAN, 0, START))
+    except FileNotFoundError:
+        return None
+    return found[1].decode() if found else None
 
 
 def _count(number: object) -> int:

@@ -29,7 +29,8 @@ from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.units import RawRange, Unit, read_unit
 from jittok.corpus.shards.writer import FileFacts, Laid, ShardWriter, laid_out, streams_of
 from jittok.corpus.store import Store
-from jittok.corpus.tasks.plan import WORK, Plan
+from jittok.corpus.store.base import Unreachable
+from jittok.corpus.tasks.plan import WORK, Plan, id_there
 from jittok.corpus.tasks.records import BadRow, Done, label_of, write_done
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation
@@ -43,6 +44,10 @@ COUNTED = 4 << 30
 """Bytes of an input in which lines are counted to name one in a message."""
 FEW_BAD = 1000
 """This many documents without any text at the start mean that the run reads the wrong field."""
+
+
+class Superseded(CorpusError):
+    """A corpus that has been finished, or begun anew, while this process was at a task of it."""
 
 
 class Work(NamedTuple):
@@ -59,7 +64,9 @@ class Work(NamedTuple):
 
 def found_again(work: Work, units: Sequence[Unit]) -> None:
     """Look at the inputs of some units on this machine, where others have found them. CorpusError for one of another
-    size, or one that was written since: its time of change may be another on a copy, its time of writing not."""
+    size, or one that was written since: its time of change may be another on a copy, its time of writing not. One that
+    is not here is a fault of this machine, whatever `on_error` is: its documents are not lost, another machine has
+    them."""
     sources = work.encoder.sources
     for i in dict.fromkeys(i for unit in units for i in range(unit.source, unit.last + 1)):
         source = sources[i]
@@ -67,10 +74,9 @@ def found_again(work: Work, units: Sequence[Unit]) -> None:
             continue
         try:
             size, stamp, inode = look_at(source.path)
-        except OSError:
-            if work.options.on_error == "fail":
-                raise
-            continue  # told where it is opened
+        except OSError as error:
+            expected = "the input that was planned: is its folder mounted on this machine?"
+            raise Unreachable(source.path, InWords(error.strerror or str(error)), expected) from error
         if (size, stamp.partition(" ")[0]) != (source.size, source.stamp.partition(" ")[0]):
             found = InWords(f"{size} bytes, written {stamp.partition(' ')[0]}")
             expected = f"{source.size} bytes, written {source.stamp.partition(' ')[0]}, as when the corpus was planned"
@@ -358,6 +364,7 @@ class TaskOutput:
     def _close_shard(self) -> None:
         if self._writer is None:
             return
+        self._check_plan()
         files = self._writer.finish()
         shard = self._writer.shard
         fact = {"documents": shard.documents, "tokens": shard.tokens, "ranges": self._ranges}
@@ -368,6 +375,7 @@ class TaskOutput:
         """Give the last full shard its names: those of the only one of the task, or of one of several."""
         if self._held is None:
             return
+        self._check_plan()
         fact, files = self._held
         label = label_of(self.number, len(self._shards) - 1 if several else None)
         fact["shard"] = label
@@ -387,9 +395,17 @@ class TaskOutput:
         done = Done(
             self.work.plan.id, self.number, **self._counts, last=self._seen, shards=self._shards, digests=digests
         )
+        self._check_plan()
         write_done(self.work.store, done, self._bad)
         self.drop()
         return done
+
+    def _check_plan(self) -> None:
+        """Superseded when the corpus is no longer the one that this task belongs to: nothing of it may be written."""
+        store = self.work.store
+        if (there := id_there(store)) != self.work.plan.id:
+            found = "no plan: it has been finished or removed" if there is None else "another plan: it was begun anew"
+            raise Superseded(store.place, InWords(found), "the plan that this process began with")
 
     def drop(self) -> None:
         """Remove what lies on this machine."""
