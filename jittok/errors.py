@@ -53,6 +53,38 @@ IN_PYTHON = {
 """Command-line options that occur in messages -> their names in Python."""
 
 
+# parameters of a query, or after #, whose values let others in
+_PARAMETER = r"[?&#;][\w.%-]*(?:sig|signature|token|secret|passwd|password|key|auth|authorization|jwt|credentials?)="
+_USER = r"(?<=\bhttp://)[^\s/?#]*@|(?<=\bhttps://)[^\s/?#]*@|(?<=://)[^\s/?#]*:[^\s/?#]*@"
+_END = r"\S*?(?=[,:;)\]\"'>]*(?:\s|$))"
+
+
+def has_secret(url: str) -> bool:
+    """Whether a URL has what nobody else should see: a user or password of HTTP, or a parameter that lets others in.
+
+    Examples:
+        >>> has_secret("https://me@host/a.jsonl"), has_secret("https://host/a.jsonl?sig=x"), has_secret("s3://b/a")
+        (True, True, False)
+
+    """
+    return re.search(f"{_USER}|{_PARAMETER}", "".join(url.split()), re.IGNORECASE) is not None
+
+
+def masked(text: str) -> str:
+    """A text whose URLs have no users and passwords, no queries of HTTP, and no parameters that let others in.
+
+    Examples:
+        >>> masked("https://me:secret@host/a.jsonl?sig=x, line 3")
+        'https://…@host/a.jsonl?…, line 3'
+
+    """
+    if "://" not in text:
+        return text
+    text = re.sub(_USER, "…@", text, flags=re.IGNORECASE)
+    text = re.sub(rf"(?i)(\bhttps?://[^\s?#]*[?#]){_END}", r"\1…", text)
+    return re.sub(rf"(?i)(://\S*?{_PARAMETER}){_END}", r"\1…", text)
+
+
 def in_python(text: str) -> str:
     """Replace the command-line options in a text with their Python names."""
     text = re.sub(_WITH_VALUE, lambda found: f"{IN_PYTHON[found[1]]}={found[2]!r}", text)
@@ -169,6 +201,9 @@ class CorpusError(JittokError, ValueError):
     """A corpus that cannot be read, written or resumed; `where` is a file, a line or an option."""
 
     def __init__(self, where: str, found: object, expected: str) -> None:
+        where = masked(where)
+        if isinstance(found, str):
+            found = type(found)(masked(found))
         self._given = where, found, expected
         location, right = _place_in_python(where), in_python(expected)
         super().__init__(f"{location}: found {_clip(found)}, expected {right}")

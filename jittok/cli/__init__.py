@@ -21,7 +21,7 @@ from typing import Any
 from jittok import __version__
 from jittok.cli.common import note
 from jittok.cli.common.parser import EXAMPLES, Parser, in_one_line
-from jittok.errors import JittokError
+from jittok.errors import JittokError, masked
 
 TASKS = {
     "texts and tokens": ("encode", "decode", "count", "chunks", "chat"),
@@ -192,7 +192,12 @@ def _flush_or_forget() -> Exception | None:
 
 
 def one_line(error: BaseException, options: Container[str] = ()) -> str:
-    """The message of an exception in one line. Names in `options` get their command-line spelling."""
+    """The message of an exception in one line, without secrets of URLs. Names in `options` get their command-line
+    spelling."""
+    return masked(_one_line(error, options))
+
+
+def _one_line(error: BaseException, options: Container[str]) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return in_one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.strerror:

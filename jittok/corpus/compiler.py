@@ -18,7 +18,6 @@ from jittok.common.writers.atomic_files import naming
 from jittok.corpus.formats import make_formats
 from jittok.corpus.formats.base import Facts, Format
 from jittok.corpus.inputs.finding import check_looks, check_options, find_sources
-from jittok.corpus.inputs.remote import refuse_secrets
 from jittok.corpus.inputs.sources import STDIN, Source, changed
 from jittok.corpus.options import Options
 from jittok.corpus.progress import Counts, progress_of
@@ -161,7 +160,6 @@ def inputs_of(inputs: Sequence[Place], options: Options, store: Store) -> tuple[
     ours = store.local
     if ours is not None and options.part == ours.name:  # the other part lies beside this one
         ours = ours.parent
-    refuse_secrets(os.fspath(each) for each in inputs)
     sources, left_out = find_sources(inputs, options, without=ours)
     if options.part is not None and any(source.size is None for source in sources):
         raise CorpusError("--train-val", InWords("an input that can be read once"), "files: each part reads them")

@@ -170,3 +170,20 @@ def test_memory_is_a_bucket_too(source: Path, near: dict[str, bytes], tok: Any, 
     assert same(files_of(out), near)
     assert verify(out.place, tok).ok
     shutil.rmtree(tmp_path / "near")
+
+
+def test_uploads_of_others_in_a_bucket_go_on(
+    s3: far.Proxy, source: Path, tok: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jittok.corpus.store import uploads
+
+    whole = open_store(f"s3://{far.BUCKET}")
+    with pytest.raises(CorpusError, match="uploads of a whole bucket"):
+        whole.abort_uploads()
+    asked: list[str] = []
+    monkeypatch.setattr(uploads, "abort", lambda _, prefix: asked.append(prefix) or 0)
+    out = open_store(f"s3://{far.BUCKET}/up-{time.time_ns()}")
+    compile_corpus([source], tok, out.place, OPTIONS)
+    base = out.place.removeprefix(f"s3://{far.BUCKET}/")
+    assert asked == [f"{base}/{name}/" for name in ("npy", "megatron", "parquet", "kept")]
+    assert s3.counts["requests"] > 0

@@ -143,13 +143,83 @@ def test_a_file_that_changes_while_it_is_read_is_no_longer_that_file(web: far.Fi
         "https://host/a.jsonl?sv=1&sig=SECRET",
         "https://host/a.jsonl?token=SECRET",
         "s3://KEY:SECRET@bucket/a.jsonl",
+        "https://SECRET@host/a.jsonl",
+        "HTTPS://SECRET@host/a.jsonl",
+        "https://me:SE CRET@host/a.jsonl",
+        *(
+            f"https://host/a.jsonl?x=1&{name}=SECRET"
+            for name in ("auth", "jwt", "X-Amz-Credential", "passwd", "api_key")
+        ),
+        *(f"https://host/a.jsonl#{name}=SECRET,SECRET" for name in ("token", "secret", "signature")),
     ],
 )
 def test_a_url_with_a_secret_is_refused_and_the_secret_is_not_said(tmp_path: Path, tok: Any, url: str) -> None:
     with pytest.raises(CorpusError, match="signature or a password") as error:
         compile_corpus([url], tok, tmp_path / "out", OPTIONS)
-    assert "SECRET" not in str(error.value)
+    assert "CRET" not in str(error.value) + str(error.value.on_command_line) + repr(error.value.args)
     assert not (tmp_path / "out").exists()
+    with pytest.raises(CorpusError, match="signature or a password") as error:
+        find_sources([url], OPTIONS, any_name=True)
+    with pytest.raises(CorpusError, match="signature or a password") as error:
+        compile_corpus([tmp_path], tok, url, OPTIONS)
+    assert "CRET" not in str(error.value)
+
+
+def test_messages_leave_out_queries_and_passwords(web: far.Files, capsys: Any) -> None:
+    from jittok.cli import main
+
+    write(web.folder / "a.jsonl", "jsonl", ["x"])
+    host = web.url.removeprefix("http://")
+    for url in (
+        f"{web.url}/a.jsonl?X-Amz-Signature=SECRET",
+        f"http://SECRET@{host}/a.jsonl",
+        f"{web.url}/b?page=SECRET",
+    ):
+        assert main(["count", url, "--vocab", "gpt-2"]) == 2
+        said = capsys.readouterr()
+        assert host in said.err
+        assert "SECRET" not in said.out + said.err
+
+
+@pytest.mark.parametrize("by", ["obstore", "fsspec"])
+def test_a_file_of_a_server_without_ranges_is_never_in_memory_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    import tracemalloc
+
+    from jittok.corpus.inputs import remote, servers
+
+    if by == "fsspec":
+        pytest.importorskip("fsspec")
+        pytest.importorskip("aiohttp")
+        monkeypatch.setattr(remote, "server_of", lambda _: servers.Others())
+    monkeypatch.setattr(servers, "PIECE", 1 << 20)
+    data = os.urandom(12 << 20)
+    (tmp_path / "a").write_bytes(data)
+    server = far.Files(tmp_path, ranges=False)
+    far_source = remote.FarSource(f"{server.url}/a", *remote.facts_of(f"{server.url}/a"))
+    with (tmp_path / "b").open("w+b") as target:
+        target.write(b"of a first try")
+        monkeypatch.setattr(Path, "read_bytes", lambda _: data)  # of the server, in this process
+        tracemalloc.start()
+        far_source.save(target)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        monkeypatch.undo()
+        target.seek(0)
+        assert target.read() == data
+    if by == "fsspec":
+        monkeypatch.setattr(remote, "server_of", lambda _: servers.Others())
+    assert most < 8 << 20
+    os.utime(tmp_path / "a", ns=(1, 1))
+    with (tmp_path / "b").open("w+b") as target, pytest.raises(CorpusError, match="another state of it"):
+        far_source.save(target)
+    server.close()
+
+
+def test_a_pattern_with_a_range_that_ends_before_it_begins_is_named() -> None:
+    with pytest.raises(CorpusError, match=r"s3://b/\[z-a\]\.jsonl: found a pattern with a bad character range"):
+        find_sources(["s3://b/[z-a].jsonl"], OPTIONS)
 
 
 def test_small_files_are_fetched_several_at_a_time_and_each_once(web: far.Files, tmp_path: Path, tok: Any) -> None:

@@ -15,6 +15,8 @@ from jittok.corpus.inputs.json_scan import GIVEN, NO_CAPACITY, NULL_VALUE, ODD_V
 from jittok.corpus.ranges.documents import read_texts
 from jittok.corpus.ranges.kept import Kept
 from jittok.corpus.ranges.units import Key, RawRange
+from jittok.corpus.shards.fields import fields_of
+from jittok.corpus.store import open_store
 from jittok.errors import CorpusError
 from jittok.kernels.jit import JIT, frozen
 
@@ -214,3 +216,21 @@ def test_verify_names_the_document_whose_field_is_another(tmp_path, tok):
     path.write_text('{"text": "a", "id": "x"}\n{"text": "b", "id": "z"}\n')
     (found,) = verify(out, tok).differences
     assert (found["field"], found["document"], found["what"]) == ("id", 1, "found 'y', expected 'z'")
+
+
+@pytest.mark.parametrize("formats", [("arrow",), ("npy",), ("parquet",)])
+def test_columns_of_another_type_are_named(tmp_path, tok, inputs, formats):
+    out = tmp_path / "out"
+    compile_corpus([inputs[0]], tok, out, Options(formats=formats, keep=("id",), on_error="skip"), check_space=False)
+    folder = "kept" if formats == ("npy",) else formats[0]
+    path = next((out / folder).iterdir())
+    count = fields(out).num_rows
+    table = pa.table({"id": pa.array(range(count), pa.int64())})
+    if folder == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    manifest = json.loads((out / "manifest.json").read_text())
+    with pytest.raises(CorpusError, match="found columns id of int64, expected large_string"):
+        fields_of(open_store(out), {**manifest["shards"][0], "documents": count}, ["id"])

@@ -542,3 +542,28 @@ def test_a_corpus_that_others_are_at_is_not_begun_anew(tmp_path, tok, kind):
         store.clear(".jittok/w")
     plan_corpus([path], tok, out, other)
     assert compile_corpus([path], tok, out, other).documents == 100
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda row: json.dumps([9, *row[1:]]) + "\n",
+        lambda row: json.dumps([row[0], 9, *row[2:]]) + "\n",
+        lambda row: json.dumps([-1, *row[1:]]) + "\n",
+        lambda _: "",
+        lambda row: 2 * (json.dumps(row) + "\n"),
+    ],
+    ids=["shard", "source", "negative", "fewer", "more"],
+)
+def test_lists_of_bad_documents_that_no_task_wrote_are_refused(tmp_path, tok, change):
+    source, out = tmp_path / "a.jsonl", tmp_path / "out"
+    source.write_text('{"text": "a"}\n{"text" 1}\n')
+    plan_corpus([source], tok, out, OPTIONS)
+    run_corpus(out, tok)
+    (path,) = (out / ".jittok").rglob("*.bad")
+    row = path.read_text()
+    path.write_text(change(json.loads(row)))
+    with pytest.raises(CorpusError, match=r"00000\.bad: found ValueError: .* expected lines that jittok wrote"):
+        finish_corpus(out)
+    path.write_text(row)
+    assert finish_corpus(out).bad_documents == 1

@@ -40,6 +40,7 @@ from jittok.corpus.inputs.remote import (
 )
 from jittok.corpus.inputs.sources import STDIN, Source, look_at, standard_input
 from jittok.corpus.options import Options
+from jittok.corpus.store.opening import refuse_secrets
 from jittok.errors import CorpusError, InWords
 
 MAGIC = "*?["
@@ -62,13 +63,15 @@ def find_sources(
     folders, what a glob matches beside files, and with `on_error` "skip" folders that may not be read. `any_name`: a
     file that was named is plain text if its extension is unknown, and may be a pipe; PROSE is read in folders, too.
     `without`: a folder that is left out where it lies in another: what is written there is no input of the next call,
-    which continues with it. Raises CorpusError for a name that matches nothing, has no known kind, or comes twice.
+    which continues with it. Raises CorpusError for a name that matches nothing, has no known kind, or comes twice,
+    and for a URL with a secret.
     """
     sources: list[Source] = []
     left_out: list[str] = []
     lost: list[tuple[str, str]] = []  # files left out that look like documents
     seen = Seen()
     given = [local_name(os.fspath(entry)) for entry in inputs]
+    refuse_secrets(given)
     if not given:
         raise CorpusError("INPUT", InWords("none"), "files, directories, globs, URLs or - for standard input")
     for name in given:

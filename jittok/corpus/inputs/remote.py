@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,12 +14,8 @@ from jittok.corpus.store import blocks
 from jittok.corpus.store.blocks import NoRanges, Seekable
 from jittok.corpus.store.client import said
 from jittok.corpus.store.opening import LOCAL, scheme_of
-from jittok.errors import CorpusError, InWords, JittokError
+from jittok.errors import CorpusError, InWords, JittokError, masked
 
-SECRET = re.compile(
-    r"(?<=://)[^/?#]*:[^/?#]*@|[?&](?:[\w.-]*(?:sig|signature|token|secret|password|key))=.*", re.IGNORECASE
-)
-"""What a URL has that nobody else should: a password, or a query that lets others in."""
 AT_ONCE = 8 << 20
 IN_MEMORY = 64 << 20
 """Bytes of a table that are fetched ahead into memory; more go to a temporary file."""
@@ -52,9 +47,11 @@ def naming_input(path: str) -> Iterator[None]:
     except (JittokError, ImportError, NoRanges):
         raise
     except OSError as error:
+        if isinstance(error.filename, str):
+            error.filename = masked(error.filename)
         if is_url(path) and not (error.filename and error.errno):
             if isinstance(error, FileNotFoundError):
-                raise FileNotFoundError(*_number_of(error), path) from error
+                raise FileNotFoundError(*_number_of(error), masked(path)) from error
             raise CorpusError(path, InWords(_said(error)), "a readable input") from error
         raise
     except Exception as error:
@@ -85,10 +82,10 @@ class FarSource:
         with naming_input(self.url):
             return server_of(self.url).fetch(FileFacts(self.url, self.size, self.stamp), start, stop)
 
-    def stream(self) -> Iterator[bytes]:
-        """All bytes."""
+    def save(self, target: IO[bytes]) -> None:
+        """Write all bytes to a file."""
         with naming_input(self.url):
-            yield from server_of(self.url).stream(self.url)
+            server_of(self.url).save(FileFacts(self.url, self.size, self.stamp), target)
 
 
 def open_far(url: str, size: int | None = None, stamp: str = "") -> IO[bytes]:
@@ -108,15 +105,6 @@ def fetch_soon(files: Iterable[tuple[str, int | None, str]]) -> None:
             return
         left -= size
         blocks.fetch_soon(FarSource(path, size, stamp))
-
-
-def refuse_secrets(paths: Iterable[str]) -> None:
-    """CorpusError for a URL with a signature or a password: it would be in the plan and the manifest."""
-    for path in paths:
-        if is_url(path) and SECRET.search(path):
-            shown = SECRET.sub("…", path)
-            found = InWords("a URL with a signature or a password, which the manifest would have")
-            raise CorpusError(shown, found, "a URL without, and credentials in the environment (or a copy of the file)")
 
 
 def nameless(url: str) -> CorpusError:

@@ -4,19 +4,21 @@ fsspec else."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 
 from jittok.corpus.store import client
 from jittok.corpus.store.base import Exchanged
 from jittok.corpus.store.blocks import NoRanges
 from jittok.corpus.store.opening import scheme_of
-from jittok.errors import CorpusError, InWords, missing
+from jittok.errors import CorpusError, InWords, masked, missing
 
 HTTP = ("http", "https")
 OBJECTS = (*client.KINDS, *HTTP)
 """Schemes of which obstore is asked; memory:// as well, for what this process has written to it."""
+PIECE = 8 << 20
+"""Bytes of a file without ranges that are in memory at once."""
 MAGIC = "*?["
 SHOWN = r"(?!\.)"
 ANY_FOLDERS = f"(?:{SHOWN}[^/]+/)*"
@@ -46,8 +48,9 @@ class Server:
         """Bytes [start, stop) of a file. Exchanged where it has not this size and stamp; NoRanges."""
         raise NotImplementedError
 
-    def stream(self, url: str) -> Iterator[bytes]:
-        """All bytes."""
+    def save(self, file: FileFacts, target: IO[bytes]) -> None:
+        """Write all bytes of a file to another one, a piece at a time. Exchanged where it has not this size and
+        stamp."""
         raise NotImplementedError
 
     def same(self, url: str) -> str:
@@ -136,9 +139,7 @@ class Objects(Server):
                 if client.is_beyond(error):  # it has become shorter
                     raise Exchanged(url, InWords("another state of it"), f"{file.size} bytes as at first") from None
                 raise
-            if (found.meta["size"], _stamp(found.meta)) != (file.size, file.stamp):
-                now = found.meta["size"]
-                raise Exchanged(url, InWords(f"another state of it, of {now} bytes"), f"{file.size} bytes as at first")
+            _check_state(file, FileFacts(url, found.meta["size"], _stamp(found.meta)))
             return bytes(found.bytes())
 
         found = client.tried(url, ask)
@@ -146,10 +147,16 @@ class Objects(Server):
             raise CorpusError(url, InWords(f"{len(found)} bytes"), f"the {stop - start} bytes that were asked for")
         return found
 
-    def stream(self, url: str) -> Iterator[bytes]:
-        """All bytes."""
-        place, key = _place(url)
-        yield client.tried(url, lambda: bytes(client.library().get(client.client(place), key).bytes()))
+    def save(self, file: FileFacts, target: IO[bytes]) -> None:
+        """Write all bytes of a file to another one."""
+        place, key = _place(file.url)
+
+        def ask() -> None:
+            found = client.library().get(client.client(place), key)
+            _check_state(file, FileFacts(file.url, found.meta["size"], _stamp(found.meta)))
+            _write_pieces(file, found.stream(min_chunk_size=PIECE), target)
+
+        client.tried(file.url, ask)
 
     def same(self, url: str) -> str:
         """The canonical form of a URL."""
@@ -196,15 +203,35 @@ class Others(Server):
             raise CorpusError(url, InWords(f"{len(found)} bytes"), f"the {stop - start} bytes that were asked for")
         return bytes(found)
 
-    def stream(self, url: str) -> Iterator[bytes]:
-        """All bytes."""
-        fs, path = filesystem(url)
-        yield fs.cat_file(path)
+    def save(self, file: FileFacts, target: IO[bytes]) -> None:
+        """Write all bytes of a file to another one."""
+        fs, path = filesystem(file.url)
+        _check_state(file, self.facts(file.url))
+        how = {"block_size": 0} if scheme_of(file.url) in HTTP else {}  # 0: one request for all of it
+        with fs.open(path, "rb", **how) as opened:
+            _write_pieces(file, iter(lambda: opened.read(PIECE), b""), target)
 
     def same(self, url: str) -> str:
         """The canonical form of a URL."""
         fs, path = filesystem(url)
         return str(fs.unstrip_protocol(path))
+
+
+def _check_state(file: FileFacts, now: FileFacts) -> None:
+    """Exchanged unless a file has the size and stamp that it was found with."""
+    if (now.size, now.stamp) != (file.size, file.stamp):
+        found = InWords(f"another state of it, of {now.size} bytes")
+        raise Exchanged(file.url, found, f"{file.size} bytes as at first")
+
+
+def _write_pieces(file: FileFacts, pieces: Iterable[Any], target: IO[bytes]) -> None:
+    """Write the bytes of a file from the start of another one on. CorpusError unless there are as many as it has."""
+    target.seek(0)
+    target.truncate()
+    for piece in pieces:
+        target.write(piece)
+    if target.tell() != file.size:
+        raise CorpusError(file.url, InWords(f"{target.tell()} bytes"), f"all {file.size} bytes of it")
 
 
 def _http_range(fs: Any, path: str, start: int, stop: int) -> bytes:
@@ -230,16 +257,16 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
-        raise missing(f"{url}: reading URLs", "fsspec", "corpus") from None
+        raise missing(f"{masked(url)}: reading URLs", "fsspec", "corpus") from None
     try:
         fs, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
         scheme = scheme_of(url)
         if scheme in HTTP:
-            raise missing(f"{url}: reading http", "aiohttp", "corpus") from error
+            raise missing(f"{masked(url)}: reading http", "aiohttp", "corpus") from error
         if scheme in client.KINDS:
             raise client.missing_cloud(url) from error
-        raise ImportError(f"{url}: {error}", name=error.name) from error
+        raise ImportError(f"{masked(url)}: {error}", name=error.name) from error
     except ValueError as error:
         raise CorpusError(url, InWords(client.said(error)), "a URL that fsspec knows") from error
     return fs, path
@@ -259,7 +286,7 @@ def fixed_part(pattern: str) -> str:
 
 def matcher(pattern: str) -> re.Pattern[str]:
     """The regular expression of a pattern: `*` and `?` stay within a component, `**` as one crosses any number;
-    hidden names are matched by their dot alone.
+    hidden names are matched by their dot alone. CorpusError for a range whose end is before its start.
 
     Examples:
         >>> bool(matcher("s3://b/**/*.jsonl").fullmatch("s3://b/x/y.jsonl"))
@@ -270,7 +297,12 @@ def matcher(pattern: str) -> re.Pattern[str]:
     """
     *above, last = pattern.split("/")
     found = "".join(ANY_FOLDERS if part == "**" else f"{_component(part)}/" for part in above)
-    return re.compile(found + (f"{ANY_FOLDERS}{SHOWN}[^/]+" if last == "**" else _component(last)), re.DOTALL)
+    found += f"{ANY_FOLDERS}{SHOWN}[^/]+" if last == "**" else _component(last)
+    try:
+        return re.compile(found, re.DOTALL)
+    except re.error as error:
+        said = InWords(f"a pattern with a {error.msg}")
+        raise CorpusError(pattern, said, "characters between [ and ] in ascending order") from None
 
 
 def _component(pattern: str) -> str:

@@ -60,6 +60,10 @@ def fields_of(store: Store, shard: dict[str, Any], names: list[str]) -> pa.Table
         table.validate(full=True)
     except (pa.ArrowException, KeyError, EOFError) as error:
         raise CorpusError(where, InWords(" ".join(str(error).split())), "the file that was written") from error
+    expected = pa.schema([pa.field(name, pa.large_string()) for name in names])
+    if not table.schema.equals(expected):
+        found = ", ".join(f"{field.name} of {field.type}" for field in table.schema)
+        raise CorpusError(where, InWords(f"columns {found}"), "large_string, as they were written")
     if table.num_rows != shard["documents"]:
         raise CorpusError(where, InWords(f"{table.num_rows} documents"), str(shard["documents"]))
     return table.replace_schema_metadata()

@@ -109,7 +109,8 @@ class Store(ABC):
     @abstractmethod
     def abort_uploads(self, under: str = "") -> int:
         """End the uploads that were begun below a folder and never completed, which cost money and are seen nowhere;
-        their number. Uploads that are still under way fail and are repeated by who makes them."""
+        their number. Uploads that are still under way fail and are repeated by who makes them. CorpusError for a whole
+        bucket."""
 
     def where(self, name: str) -> str:
         """The full name of an object, for messages."""

@@ -11,7 +11,6 @@ import io
 import os
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, Any, NamedTuple, Protocol
@@ -70,8 +69,8 @@ class Far(Protocol):
     def fetch(self, start: int, stop: int) -> bytes:
         """Bytes [start, stop) in one request. NoRanges; any other error means that they cannot be had."""
 
-    def stream(self) -> Iterator[bytes]:
-        """All bytes in one request."""
+    def save(self, target: IO[bytes]) -> None:
+        """Write all bytes to a file, in one request."""
 
 
 class _Piece:
@@ -149,8 +148,12 @@ class _Process:
         with self.lock:
             if far.key not in self.whole:
                 file: IO[bytes] = tempfile.TemporaryFile(prefix="jittok-")  # noqa: SIM115  kept
-                for piece in far.stream():
-                    file.write(piece)
+                try:
+                    far.save(file)
+                    file.flush()
+                except BaseException:
+                    file.close()
+                    raise
                 self.whole[far.key] = file
             return self.whole[far.key]
 

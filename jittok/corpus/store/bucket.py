@@ -14,6 +14,7 @@ from typing import Any
 
 from jittok.corpus.store import client, uploads
 from jittok.corpus.store.base import Store, Stored, components, is_name
+from jittok.errors import CorpusError, InWords
 
 PIECE = 8 << 20
 """Bytes of one request: it ends within the timeout on a line of 4 MBit/s."""
@@ -195,9 +196,12 @@ class Bucket(Store):
             kept()
 
     def abort_uploads(self, under: str = "") -> int:
-        """End the uploads below a folder that were never completed (of S3; the other services end them themselves)."""
-        prefix = f"{self._key(under) if under else self._at.prefix}/".lstrip("/")
-        return uploads.abort(self._at.bucket, prefix) if self._at.kind == "s3" else 0
+        """End the uploads below a folder that were never completed (of S3; the other services end them themselves).
+        CorpusError for a whole bucket, in which others upload as well."""
+        prefix = self._key(under) if under else self._at.prefix
+        if not prefix:
+            raise CorpusError(self.place, InWords("uploads of a whole bucket"), "a folder whose uploads are ended")
+        return uploads.abort(self._at.bucket, f"{prefix}/") if self._at.kind == "s3" else 0
 
 
 def _remove(folder: str, process: int) -> None:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jittok.common.locks import Lock
 from jittok.corpus.store.base import Unreachable
-from jittok.errors import CorpusError, InWords, JittokError, missing
+from jittok.errors import CorpusError, InWords, JittokError, masked, missing
 
 T = TypeVar("T")
 log = logging.getLogger("jittok")
@@ -77,7 +77,7 @@ def parse(url: str) -> Bucketed:
 
 def missing_cloud(what: str) -> ImportError:
     """The error where obstore is not installed."""
-    return missing(what, "obstore", "cloud")
+    return missing(masked(what), "obstore", "cloud")
 
 
 def library(what: str = "a bucket") -> Any:
@@ -258,6 +258,6 @@ def tried(where: str, ask: Callable[[], T]) -> T:
             if attempt + 1 == OWN_TRIES:
                 expected = "a server that answers (network, endpoint and credentials; then the same command again)"
                 raise Unreachable(where, InWords(f"{OWN_TRIES} times {found}"), expected) from None
-            log.info("%s: %s; trying again", where, found)
+            log.info("%s: %s; trying again", masked(where), found)
         time.sleep(min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(0.5, 1.0))  # noqa: S311
     raise AssertionError

@@ -10,6 +10,7 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
+from jittok.corpus.formats import KEPT
 from jittok.corpus.inputs.sources import STDIN
 from jittok.corpus.ranges.digests import joined
 from jittok.corpus.shards.manifest import MANIFEST, VERSION, Manifest, manifest_text
@@ -110,7 +111,8 @@ def finish(store: Store) -> Manifest:
     manifest = _manifest(store, plan, done)
     store.put(MANIFEST, manifest_text(manifest))
     store.clear(WORK)
-    store.abort_uploads()  # of processes that were killed
+    for folder in (*plan.options.formats, KEPT):  # never all of a bucket, which may have uploads of other programs
+        store.abort_uploads(folder)  # of processes that were killed
     return manifest
 
 
@@ -168,7 +170,7 @@ def _with_lines(store: Store, plan: Plan, done: list[Done]) -> list[tuple[int, B
     carried, before, shards = -1, 0, 0
     for task, record in zip(plan.tasks, done, strict=True):
         base = before if carried == task.source and task.part > 0 else 0
-        for row in read_bad(store, record.task) if record.bad else ():
+        for row in read_bad(store, record, len(plan.facts["inputs"])) if record.bad else ():
             if row.input and (row.source, row.found) in told:
                 continue
             if row.input:

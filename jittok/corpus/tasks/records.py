@@ -145,15 +145,19 @@ def _check_shard(shard: dict[str, Any], label: str, inputs: int) -> None:
             raise ValueError(f"{name} that are not the sum of its ranges")
 
 
-def read_bad(store: Store, number: int) -> Iterator[BadRow]:
-    """The bad documents of a task that is done. CorpusError for lines that no task wrote."""
-    name = name_of(number, "bad")
+def read_bad(store: Store, done: Done, inputs: int) -> Iterator[BadRow]:
+    """The bad documents of a task that is done, of a corpus of so many inputs. CorpusError for lines that no task
+    wrote, and for more or fewer of them than its record has."""
+    name = name_of(done.task, "bad")
     try:
-        for line in store.read(name).splitlines():
+        lines = store.read(name).splitlines()
+        if len(lines) != done.bad:
+            raise ValueError(f"{len(lines)} lines in place of {done.bad}")
+        for line in lines:
             row = BadRow(*json.loads(line))
-            _count(row.shard)
-            _count(row.source)
             _count(row.line)
+            if not 0 <= _count(row.shard) < len(done.shards) or not 0 <= _count(row.source) < inputs:
+                raise ValueError(f"shard {row.shard} of {len(done.shards)}, input {row.source} of {inputs}")
             yield row
     except (ValueError, TypeError, RecursionError) as error:
         found = InWords(f"{type(error).__name__}: {error}")
