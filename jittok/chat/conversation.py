@@ -19,6 +19,23 @@ if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 
+NOT_VARIABLES = {
+    "chat_template": "expected template=",
+    "tokenize": "expected render_chat for the text, encode_chat for ids",
+    "return_tensors": "expected none: ids are an array",
+    "return_dict": "expected none: ids, text and mask are attributes of the result",
+    "return_assistant_tokens_mask": "expected none: the result has assistant_mask",
+    **dict.fromkeys(
+        ("padding", "truncation", "max_length"), "expected none: see docs/windows.md for rows of one length"
+    ),
+    **dict.fromkeys(
+        ("add_special", "add_special_tokens", "parse_special"), "expected none: the template writes special tokens"
+    ),
+    **dict.fromkeys(("trusted", "mixed"), "which only encode_chat takes"),
+}
+"""Keywords of other calls, which would be passed to a template that does not read them."""
+
+
 class Conversations:
     """Renders and encodes chats for one tokenizer. Shared by threads."""
 
@@ -55,6 +72,8 @@ class Conversations:
         return self._encoding(template, adds).ids(rendered, trusted, mixed)
 
     def _prepared(self, messages: Any, request: Request, variables: dict[str, Any]) -> tuple[Compiled, Chat]:
+        for name in NOT_VARIABLES.keys() & variables.keys():
+            raise TypeError(f"{name}: found a keyword that is no variable of a template, {NOT_VARIABLES[name]}")
         if request.like not in LIKE:
             raise ValueError(f"like: found {request.like!r}, expected 'transformers' or 'llama.cpp'")
         template = compiled(choose(self.files.templates, request.template, request.tools))

@@ -145,7 +145,12 @@ def choose(templates: Mapping[str, str], asked: str | None, tools: object) -> st
     if asked is not None:
         if not isinstance(asked, str):
             raise TypeError(f"template: found {type(asked).__name__}, expected a template or its name")
-        return templates.get(asked, asked)
+        if asked in templates:
+            return templates[asked]
+        if "{" not in asked:
+            names = ", ".join(sorted(templates)) or "none"
+            raise ChatError("template", asked, f"the text of a template, or a name of the file's: {names}")
+        return asked
     if tools is not None and FOR_TOOLS in templates:
         return templates[FOR_TOOLS]
     if DEFAULT in templates:

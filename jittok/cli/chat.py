@@ -70,10 +70,14 @@ def rendering(options: argparse.Namespace) -> dict[str, Any]:
         try:
             variables[name] = json.loads(value)
         except ValueError:
+            if value in ("True", "False", "None"):
+                raise ValueError(f"--variable {name}: found {value}, expected JSON: true, false or null") from None
             variables[name] = value
     template = options.template
     if template is not None and Path(template).is_file():
         template = Path(template).read_text(encoding="utf-8")
+    elif template is not None and Path(template).suffix:
+        raise FileNotFoundError(f"--template {template}: found no such file, expected one, or a name of the file's")
     asked = {
         "template": template, "like": options.like, "trusted": options.trusted, "mixed": options.mixed, **variables,
     }  # fmt: skip

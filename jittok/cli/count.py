@@ -45,6 +45,9 @@ def run(options: argparse.Namespace) -> int:
     tok = open_vocab(options)
     if options.chat:
         return _count_chats(tok, options)
+    for name in ("template", "add_generation_prompt", "continue_final_message", "trusted", "variable"):
+        if getattr(options, name):
+            raise ValueError(f"--{name.replace('_', '-')}: found without --chat, expected --chat")
     texts = InputTexts(options)
     if texts.prompt is None:
         tell_slow(tok)

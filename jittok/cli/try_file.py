@@ -69,8 +69,12 @@ def run(options: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _file(name: str) -> Iterator[str]:
     """The path of a tokenizer file. A bundled vocabulary is unpacked, as its library reads files only."""
+    from jittok.files.places import is_name, located
     from jittok.vocab.bundled import bundled_names, bundled_source
 
+    if is_name(name):
+        yield located(name)
+        return
     if Path(name).exists() or name not in bundled_names():
         yield name
         return

@@ -14,7 +14,7 @@ from typing import Any
 ROWS = "tok.encode_batch(texts).to_padded(length, pad_id=...)"
 BOS = "add_special=True adds BOS and EOS as the file specifies; for a BOS alone: [tok.bos_id, *ids.tolist()]"
 SPECIAL_TEXT = "parse_special=True parses special tokens in the text; the default treats them as plain text"
-LOCAL = "load reads local files and downloads nothing"
+LOCAL = "load reads local files; hf:org/name is a repository of Hugging Face"
 PADDED = "for rows of equal length and their mask: " + ROWS
 NO_SAMPLING = "remove it: tokenization is deterministic, sampling is not supported"
 PRINTS = "skip_special=True omits special tokens, unparse_special=True prints their text"
@@ -175,11 +175,5 @@ def _place(path: str, bundled: list[str]) -> str:
     if beside:
         return f"did you mean {str(Path(base, beside))!r}?"
     if REPOSITORY.fullmatch(path) and not Path(base).is_dir():
-        return f"{LOCAL}: {download(path)}, then jittok.load({path.rpartition('/')[2]!r})"
+        return f"for that repository of Hugging Face: jittok.load('hf:{path}')"
     return f"expected a tokenizer file, a folder with one, or jittok.bundled(name): {', '.join(bundled)}"
-
-
-def download(repository: str) -> str:
-    """The command that fetches the tokenizer files of a model on the hub."""
-    folder = repository.rpartition("/")[2]
-    return f"run hf download {repository} --include '*.json' '*.model' '*.txt' --local-dir {folder}"

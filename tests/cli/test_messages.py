@@ -138,7 +138,10 @@ MESSAGES = [
         ["count", "--vocab", "gpt2"],
         "a folder with one, or a bundled name: bert, gpt-2, mistral, t5; did you mean gpt-2?",
     ),
-    (["count", "--vocab", "meta-llama/Llama-3.1-8B"], "jittok downloads nothing: name a local file of the model"),
+    (
+        ["count", "--vocab", "meta-llama/Llama-3.1-8B"],
+        "for that repository of Hugging Face: hf:meta-llama/Llama-3.1-8B",
+    ),
     (["count", "--vocab", "half.gguf"], "half.gguf: header (byte 4): found"),
     (["encode", "-o", "a.txt/ids", "-p", "x"], "a.txt"),
     (["corpus", "a.txt", "--out", "a.txt"], "a.txt: found a file, expected a folder"),

@@ -157,7 +157,7 @@ def test_what_is_no_row_of_ids_says_what_to_write(tok: Any) -> None:
         ("gpt-2", r"write jittok\.bundled\('gpt-2'\)"),
         ("gpt2", r"did you mean jittok\.bundled\('gpt-2'\)\?"),
         ("GPT_2", r"did you mean jittok\.bundled\('gpt-2'\)\?"),
-        ("meta-llama/Llama-3.1-8B", r"nothing: run hf download meta-llama/Llama-3\.1-8B .*load\('Llama-3.1-8B'\)"),
+        ("meta-llama/Llama-3.1-8B", r"repository of Hugging Face: jittok\.load\('hf:meta-llama/Llama-3\.1-8B'\)"),
         ("cl100k_base", r"from_tiktoken\(tiktoken\.get_encoding\('cl100k_base'\)\)"),
         ("https://host/tokenizer.json", "download it first"),
         ('{"version": "1.0"}', r"write load\(text\.encode\(\)\)"),
@@ -183,7 +183,7 @@ def test_a_name_of_no_bundled_vocabulary_says_what_to_write() -> None:
     with pytest.raises(ValueError, match=r"jittok\.load\(path\) reads other"):
         jittok.bundled("llama-3")
     for call in (jittok.load, jittok.bundled):
-        with pytest.raises(TypeError, match="downloads nothing"):
+        with pytest.raises(TypeError, match="hf:org/name is a repository"):
             call("gpt-2", revision="main")
         with pytest.raises(TypeError, match=r"did you mean cache_bytes=\?"):
             call("gpt-2", cache_byte=1)

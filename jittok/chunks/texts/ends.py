@@ -23,7 +23,6 @@ from jittok.chunks.texts.chain import (
     IDS,
     KEPT_END,
     LAST,
-    LEAST_START,
     LIKED,
     LIKED_AT,
     LIKED_FIRST,
@@ -127,21 +126,35 @@ def begin_search(own: Chains, s: int) -> None:
 
 
 @helper
+def step_back(own: Chains, s: int, least: int, stop: int) -> None:
+    """Search for where the next piece begins: at `least` or later, with at most `overlap` ids up to `stop`."""
+    put(own, s, CHARACTERS, 0)
+    if least >= stop:
+        put(own, s, START, stop)
+        put(own, s, PHASE, BEGIN)
+    else:
+        put(own, s, PURPOSE, OVERLAP)
+        put(own, s, FIXED, stop)
+        put(own, s, LIMIT, least)
+        put(own, s, DIRECTION, -1)
+        put(own, s, MOST, own.overlap)
+        begin_search(own, s)
+
+
+@helper
 def found(own: Chains, s: int, x: int, count: int) -> None:
     """The search ends at x."""
     purpose, start = get(own, s, PURPOSE), get(own, s, START)
     put(own, s, COUNT, 0)
     if purpose == OVERLAP:
-        put(own, s, START, max(x, get(own, s, LEAST_START)))
+        put(own, s, START, x)
         put(own, s, PHASE, BEGIN)
     elif purpose == KEPT_END:
         put(own, s, START, x)
         emit(own, s, get(own, s, TEXT_STOP), count)
         put(own, s, PHASE, DONE)
     elif x <= get(own, s, LAST) and start < get(own, s, LAST):  # a step back that leads nowhere
-        put(own, s, CHARACTERS, 0)
-        put(own, s, START, min(after(own, s, start), get(own, s, LAST)))
-        put(own, s, PHASE, BEGIN)
+        step_back(own, s, after(own, s, start), get(own, s, LAST))
     else:
         put(own, s, STOP, x)
         put(own, s, STOP_COUNT, count)
@@ -231,13 +244,7 @@ def end_piece(own: Chains, s: int) -> None:
         put(own, s, START, stop)
         put(own, s, PHASE, BEGIN)
     else:
-        put(own, s, PURPOSE, OVERLAP)
-        put(own, s, LEAST_START, min(after(own, s, start), stop))
-        put(own, s, FIXED, stop)
-        put(own, s, LIMIT, start)
-        put(own, s, DIRECTION, -1)
-        put(own, s, MOST, own.overlap)
-        begin_search(own, s)
+        step_back(own, s, after(own, s, start), stop)
 
 
 @helper

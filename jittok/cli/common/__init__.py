@@ -262,7 +262,7 @@ def open_named(
     near = difflib.get_close_matches(vocab.lower(), names, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     if re.fullmatch(r"[\w.-]+/[\w.-]+", vocab) and not path.suffix[1:].isalpha():
-        hint = "; jittok downloads nothing: name a local file of the model"
+        hint = f"; for that repository of Hugging Face: hf:{vocab}"
     found = f"{where} {vocab}: found no such file, expected a tokenizer file, a folder with one, or a bundled name"
     raise FileNotFoundError(f"{found}: {', '.join(names)}{hint}")
 
