@@ -58,13 +58,18 @@ jittok corpus status shards
 jittok corpus finish shards"""
 STEPS = ("plan", "run", "status", "finish")
 """The steps of a corpus, each a call of its own, in place of a first input of that name (./plan is one)."""
+OF_VOCAB = ("llama_cpp", "pre", "pattern", "special_token", "encoding", "no_cache", "cache_bytes")
+"""Options that say how --vocab is read: nothing without it."""
+OF_RUN = ("vocab", *OF_VOCAB, "threads", "part", "claim", "json")
+OF_ANY = ("inputs", "json", "help")
+NOT_OF_PLAN = ("threads", "engine", "dry_run", "no_space_check")
 UNFINISHED, TERMINATED = 3, 143
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     add_vocab(parser, required=False)
-    parser.set_defaults(wrong=parser.error)
+    parser.set_defaults(wrong=parser.error, known=parser._actions)
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
         help="files, globs, directories or URLs: .txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4"
@@ -164,6 +169,20 @@ def _check_step(options: argparse.Namespace, step: str) -> None:
             options.wrong(f"{name}: expected it with jittok corpus {of}")
     if options.claim and options.part is not None:
         options.wrong("--claim: expected it without --part")
+    if step:
+        _refuse_others(options, step)
+
+
+def _refuse_others(options: argparse.Namespace, step: str) -> None:
+    """A usage error for an option that says nothing to a step, which would be passed over."""
+    for action in options.known:
+        name = action.dest
+        if getattr(options, name, action.default) == action.default or name in OF_ANY:
+            continue
+        if name in NOT_OF_PLAN if step == "plan" else step != "run" or name not in OF_RUN:
+            options.wrong(f"{action.option_strings[0]}: expected it without {step}")
+        if step == "run" and options.vocab is None and name in OF_VOCAB:
+            options.wrong(f"{action.option_strings[0]}: expected it with --vocab")
 
 
 @contextlib.contextmanager
@@ -257,8 +276,9 @@ def _run(options: argparse.Namespace, stop: Cancellation) -> int:
             f"{_count(found.documents, 'document')}, {_count(found.tokens, 'token')}, {found.seconds:.1f} s"
         )
     ]
-    rows += [f"task {number} failed: {why}" for number, why in found.failed.items()]
-    _say(options, found.to_dict(), "\n".join(rows) + "\n")
+    failed = _reasons(found.failed)
+    rows += [f"task {number} failed: {why}" for number, why in failed.items()]
+    _say(options, {**found.to_dict(), "failed": failed}, "\n".join(rows) + "\n")
     return 1 if found.failed else 0
 
 
@@ -277,9 +297,16 @@ def _status(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: AR
             f"{_count(found.documents, 'document')}, {_count(found.tokens, 'token')}"
         )
     ]
-    rows += [f"task {number} failed: {why}" for number, why in found.failed.items()]
-    _say(options, {"finished": False, **found._asdict(), "missing": found.missing}, "\n".join(rows) + "\n")
+    failed = _reasons(found.failed)
+    rows += [f"task {number} failed: {why}" for number, why in failed.items()]
+    fact = {"finished": False, **found._asdict(), "failed": failed, "missing": found.missing}
+    _say(options, fact, "\n".join(rows) + "\n")
     return 0
+
+
+def _reasons(failed: dict[int, str]) -> dict[int, str]:
+    """Why tasks failed, with options as they are spelled here."""
+    return {number: getattr(why, "on_command_line", why) for number, why in failed.items()}
 
 
 def _finish(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: ARG001
@@ -291,7 +318,7 @@ def _finish(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: AR
     try:
         summary = finish_corpus(options.inputs[1])
     except Unfinished as error:
-        note(f"jittok corpus: {error}")
+        note(f"jittok corpus: {error.on_command_line}")
         return UNFINISHED
     _say(options, summary.to_dict(), _summary_text(replace(summary, seconds=0.0)))  # its speed is no speed of encoding
     return 0

@@ -363,7 +363,7 @@ def run_corpus(
             ended=claims.release if claims else None, gently=stop, report=run._tell,
         )  # fmt: skip
         crew.run()
-        failed = {number: read_failed(store, number) for number in sorted(crew.errors)}
+        failed: dict[int, str] = {number: read_failed(store, number) for number in sorted(crew.errors)}
     return Ran(
         store.place, len(done), len(before), sum(record.documents for record in done),
         sum(record.tokens for record in done), sum(record.text_bytes for record in done),

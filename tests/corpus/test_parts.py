@@ -567,3 +567,40 @@ def test_lists_of_bad_documents_that_no_task_wrote_are_refused(tmp_path, tok, ch
         finish_corpus(out)
     path.write_text(row)
     assert finish_corpus(out).bad_documents == 1
+
+
+def test_why_a_task_failed_has_the_words_of_who_asks(tmp_path, tok, capsys):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one"}\nno\n')
+    out = tmp_path / "out"
+    plan_corpus([path], tok, out, Options(formats=("npy",)))
+    (why,) = run_corpus(out, tok).failed.values()
+    assert "(to continue: on_error='skip' or on_error='replace')" in why
+    assert "(to continue: on_error='skip'" in corpus_status(out).failed[0]
+    for step, status in (("run", 1), ("status", 0), ("finish", 3)):
+        for form in ([], ["--json"]):
+            assert main(["corpus", step, str(out), *form]) == status
+            said = "".join(capsys.readouterr())
+            assert "on_error" not in said
+            assert step == "finish" or "(to continue: --on-error skip or --on-error replace)" in said
+
+
+@pytest.mark.parametrize(
+    ("step", "option", "said"),
+    [
+        ("run", ["--dry-run"], "--dry-run: expected it without run"),
+        ("run", ["--on-error", "skip"], "--on-error: expected it without run"),
+        ("run", ["--engine", "ray"], "--engine: expected it without run"),
+        ("run", ["--format", "npy"], "--format: expected it without run"),
+        ("run", ["--cache-bytes", "1M"], "--cache-bytes: expected it with --vocab"),
+        ("status", ["--threads", "2"], "--threads: expected it without status"),
+        ("finish", ["--vocab", "gpt-2"], "--vocab: expected it without finish"),
+        ("plan", ["--dry-run"], "--dry-run: expected it without plan"),
+        ("plan", ["--engine", "ray"], "--engine: expected it without plan"),
+    ],
+)
+def test_a_step_passes_over_no_option(tmp_path, capsys, step, option, said):
+    inputs = [str(tmp_path), "--vocab", "gpt-2", "--out", str(tmp_path / "out")] if step == "plan" else [str(tmp_path)]
+    with pytest.raises(SystemExit):
+        main(["corpus", step, *inputs, *option])
+    assert said in capsys.readouterr().err

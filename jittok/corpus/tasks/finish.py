@@ -48,7 +48,9 @@ def status_of(store: Store, plan: Plan) -> Status:
     known = range(len(plan.tasks))
     done = {number: record for number in sorted(found.done) if number in known
             and (record := read_done(store, plan, number)) is not None}  # fmt: skip
-    failed = {number: read_failed(store, number) for number in sorted(found.failed - done.keys()) if number in known}
+    failed: dict[int, str] = {
+        number: read_failed(store, number) for number in sorted(found.failed - done.keys()) if number in known
+    }
     return Status(
         len(plan.tasks), tuple(done), failed, tuple(sorted(found.leased - done.keys() - failed.keys())),
         sum(record.documents for record in done.values()), sum(record.tokens for record in done.values()), plan.parts,
@@ -59,6 +61,21 @@ class Unfinished(CorpusError):
     """A corpus some of whose tasks are not done."""
 
 
+def _not_done(store: Store, missing: list[int], count: int, failed: list[int]) -> Unfinished:
+    """The error that names tasks that are missing, those of them that failed with the reason of the first."""
+    said = f"{len(missing):,} of {count:,} tasks not done: {_numbers(missing)}"
+    expected = "all tasks done: jittok corpus run"
+    if not failed:
+        return Unfinished(store.place, InWords(said), expected)
+    why = read_failed(store, failed[0])
+    here, there = (
+        Unfinished(store.place, InWords(f"{said}; failed: {_numbers(failed)} ({reason})"), expected)
+        for reason in (why, why.on_command_line)
+    )
+    here.on_command_line = there.on_command_line
+    return here
+
+
 def all_done(store: Store, plan: Plan) -> list[Done]:
     """The records of all tasks. Unfinished if some are missing or failed, or if their files are not there; it names
     them."""
@@ -67,10 +84,7 @@ def all_done(store: Store, plan: Plan) -> list[Done]:
     missing = [number for number, record in enumerate(records) if record is None]
     if missing:
         failed = [number for number in missing if number in found.failed]
-        said = f"{len(missing):,} of {len(records):,} tasks not done: {_numbers(missing)}"
-        if failed:
-            said += f"; failed: {_numbers(failed)} ({read_failed(store, failed[0])})"
-        raise Unfinished(store.place, InWords(said), "all tasks done: jittok corpus run")
+        raise _not_done(store, missing, len(records), failed)
     done = [record for record in records if record is not None]
     wrong = faults(store, done)
     if wrong:

@@ -15,7 +15,7 @@ from jittok.corpus.ranges.digests import BYTES, TEXTS, Digest
 from jittok.corpus.store import Store
 from jittok.corpus.store.disk import file_name
 from jittok.corpus.tasks.plan import WORK, Plan, _count
-from jittok.errors import CorpusError, InWords
+from jittok.errors import CorpusError, InWords, JittokError
 
 RECORDS = f"{WORK}/t"
 COUNTS = ("documents", "tokens", "text_bytes", "blank", "bad", "lost", "read")
@@ -71,18 +71,33 @@ def write_done(store: Store, done: Done, bad: Sequence[BadRow]) -> None:
     store.delete(name_of(done.task, "failed"))
 
 
+class Reason(str):
+    """Why a task could not be done; `on_command_line` has the command-line spellings of options."""
+
+    on_command_line: str
+
+    def __new__(cls, what: str, on_command_line: str | None = None) -> Reason:
+        """The message as Python code meets it, and as a command prints it, where that is another."""
+        made = super().__new__(cls, what)
+        made.on_command_line = on_command_line or what
+        return made
+
+
 def write_failed(store: Store, number: int, error: BaseException) -> None:
     """Keep why a task could not be done; the next try removes it."""
     fact = {"error": type(error).__name__, "what": " ".join(str(error).split())}
+    if isinstance(error, JittokError) and error.on_command_line is not None:
+        fact["on_command_line"] = " ".join(error.on_command_line.split())
     store.put(name_of(number, "failed"), json.dumps(fact).encode() + b"\n")
 
 
-def read_failed(store: Store, number: int) -> str:
+def read_failed(store: Store, number: int) -> Reason:
     """Why a task could not be done."""
     try:
-        return str(json.loads(store.read(name_of(number, "failed")))["what"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return "no reason that can be read"
+        fact = json.loads(store.read(name_of(number, "failed")))
+        return Reason(str(fact["what"]), str(fact.get("on_command_line", fact["what"])))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return Reason("no reason that can be read")
 
 
 def read_done(store: Store, plan: Plan, number: int) -> Done | None:
