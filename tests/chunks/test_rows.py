@@ -281,7 +281,7 @@ def test_texts_that_cannot_be_cut_are_named(bert: Tokenizer) -> None:
         (["a", "a b"], [long, long], {"truncation": "only_first"}, r"text 0: found 1 ids in texts\[0\] and 5 too many"),
         (["a", long], ["a", "b"], {"truncation": "only_second"}, r"text 1: found 1 ids in pairs\[1\] and 5 too many"),
         (["a", long], None, {"truncation": "only_second"}, "text 1: .* where there are no pairs"),
-        (["a", long], ["a", long], {"overlap": 3}, "text 1: found overlap=3, expected less than 2"),
+        (["a", long], ["a", long], {"overlap": 3, "windows": True}, "text 1: found overlap=3, expected less than 2"),
     ):
         with pytest.raises(ValueError, match=says):
             bert.encode_batch(texts, pairs, max_length=8, add_special=True, **options)  # type: ignore[arg-type]
@@ -293,6 +293,12 @@ def test_texts_that_cannot_be_cut_are_named(bert: Tokenizer) -> None:
         bert.encode_batch("a", ["b"])
     with pytest.raises(TypeError, match="max_length: found str"):
         bert.encode_batch(["a"], max_length="8")  # type: ignore[call-overload]
+
+
+def test_an_overlap_without_windows_is_told(gpt2: Tokenizer) -> None:
+    with pytest.warns(UserWarning, match="overlap is of windows: pass windows=True"):
+        rows = gpt2.encode_batch(["a b c d e"], max_length=3, overlap=1)
+    assert len(rows) == 1
 
 
 def test_what_is_asked_without_a_length_is_told(gpt2: Tokenizer) -> None:
