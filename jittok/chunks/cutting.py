@@ -119,9 +119,9 @@ def _checked(asked: RowOptions, template: tuple[tuple[int, int], ...], paired: b
         least = "1 or more" if document else f"{around} or more, the special tokens of a row"
         raise ValueError(f"max_length: found {length}, expected {least}")
     else:
+        _check_overlap(overlap, length, 0 if document else around_one, bool(asked.add_special))
         if overlap and not asked.windows:
             warnings.warn("overlap is of windows: pass windows=True", UserWarning, stacklevel=4)
-        _check_overlap(overlap, length, 0 if document else around_one, bool(asked.add_special))
     room = (length or 0) - (0 if document else around)
     before = next(k for k, (part, _) in enumerate(template) if part == FIRST_TEXT)
     return Cutting(
