@@ -65,6 +65,7 @@ def page() -> str:
         ".SH EXIT STATUS", "0: done. 1: a difference, or a failed check. 2: wrong usage or bad input, with one line on",
         "standard error. 130: interrupted.",
         ".SH ENVIRONMENT", ".TP", "\\fBJITTOK_CACHE_DIR\\fR", "folder of machine code and compiled vocabularies",
+        ".TP", "\\fBJITTOK_PROGRESS\\fR", "off: show no progress",
         ".TP", "\\fBJITTOK_TRACEBACK\\fR", "print the traceback of an internal error",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"

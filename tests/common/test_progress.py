@@ -83,6 +83,10 @@ def test_where_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(shown("auto", Terminal())) is type(shown(True, Terminal())) is Line
     assert type(shown("auto", io.StringIO())) is Log
     assert type(shown(print)) is Calling
+    with monkeypatch.context() as quiet:
+        quiet.setenv("JITTOK_PROGRESS", "off")
+        assert type(shown("auto", Terminal())) is Shown
+        assert type(shown(True, Terminal())) is Line
     monkeypatch.setattr(sys, "stderr", None)
     assert type(shown(True)) is Shown
     for wrong in ("yes", 1, 0.5, []):

@@ -4,6 +4,7 @@ The saved file holds nothing of the machine: no times of cells, no versions, one
 Figures are kept in a palette of few colors, which makes them a quarter as large.
 """
 
+import os
 import base64
 import io
 import sys
@@ -25,6 +26,7 @@ METADATA = {
 def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     """Run all cells in a kernel of their own, in an empty folder; the outputs are in the notebook afterwards."""
     where = {"metadata": {"path": str(folder)}}
+    os.environ["JITTOK_PROGRESS"] = "off"  # whether a call lasts depends on the machine
     NotebookClient(notebook, timeout=600, kernel_name="python3", coalesce_streams=True, resources=where).execute()
 
 

@@ -94,8 +94,8 @@ class Progress:
 
 
 Show = bool | Literal["auto"] | Callable[[Progress], object] | None
-"""Values of `progress=`: "auto" shows work that lasts, True also in worker processes, False and None nothing; or a
-function that is called with each `Progress`."""
+"""Values of `progress=`: "auto" shows work that lasts, unless JITTOK_PROGRESS is "off"; True also in worker processes;
+False and None nothing; or a function that is called with each `Progress`."""
 
 
 def clock(seconds: float) -> str:
@@ -260,7 +260,7 @@ def shown(progress: Show, stream: TextIO | None = None) -> Shown:
         return Calling(progress)
     if progress is not None and progress is not True and progress is not False and progress != "auto":
         raise TypeError(f'progress: found {progress!r}, expected True, False, "auto" or a function')
-    if not progress or (progress == "auto" and in_worker()):
+    if not progress or (progress == "auto" and (in_worker() or os.environ.get("JITTOK_PROGRESS") == "off")):
         return Shown()
     if in_notebook():
         return Notebook()
