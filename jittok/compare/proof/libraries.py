@@ -244,7 +244,7 @@ def _tekken(path: Path, _: Any, version: str) -> Library:
 
 
 def _rwkv(path: Path, vocab: Any, version: str) -> Library:
-    from pyrwkv_tokenizer import RWKVTokenizer  # type: ignore[import-not-found]  # has no types
+    from pyrwkv_tokenizer import RWKVTokenizer
 
     model = RWKVTokenizer()
     if len(vocab) != WORLD:
