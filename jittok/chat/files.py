@@ -21,7 +21,7 @@ def read_chats(name: str, messages: str = "messages") -> Iterator[tuple[str, dic
     """
     text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     source = "standard input" if name == "-" else name
-    if name.endswith((".jsonl", ".ndjson")):
+    if name.endswith((".jsonl", ".ndjson")) or (name == "-" and _is_lines(text)):
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
                 yield _chat(f"{source}, line {number}", _json(f"{source}, line {number}", line), messages)
@@ -36,6 +36,16 @@ def read_chats(name: str, messages: str = "messages") -> Iterator[tuple[str, dic
             yield _chat(f"{source}, chat {number}", each, messages)
         return
     yield _chat(source, found, messages)
+
+
+def _is_lines(text: bytes) -> bool:
+    """Whether a text is JSON Lines and not JSON: its first line is whole, and more follows."""
+    first, _, rest = text.strip().partition(b"\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return bool(rest)
 
 
 def _json(where: str, text: bytes) -> Any:

@@ -139,8 +139,10 @@ def run(options: argparse.Namespace) -> int:
     step = options.inputs[0] if options.inputs[0] in STEPS else ""
     _check_step(options, step)
     from jittok.corpus.tasks.crew import Stopped
+    from jittok.kernels.jit.pool import Cancellation
 
-    with signals() as stop:
+    compiles = step == "run" or (not step and not options.dry_run)
+    with signals() if compiles else contextlib.nullcontext(Cancellation()) as stop:
         try:
             if not step:
                 return _compile(options, stop)
@@ -187,7 +189,8 @@ def _refuse_others(options: argparse.Namespace, step: str) -> None:
 
 @contextlib.contextmanager
 def signals() -> Iterator[Cancellation]:
-    """What SIGTERM and SIGUSR1 set while the block runs, which schedulers send before they kill."""
+    """What SIGTERM and SIGUSR1 set while the block runs, which schedulers send before they kill. The second of a kind
+    does what it did before."""
     from jittok.kernels.jit.pool import Cancellation
 
     stop = Cancellation()
@@ -195,12 +198,19 @@ def signals() -> Iterator[Cancellation]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {name: signal.signal(getattr(signal, name), lambda *_: stop.set()) for name in names}
+    before = {getattr(signal, name): signal.getsignal(getattr(signal, name)) for name in names}
+
+    def hear(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, hear)
     try:
         yield stop
     finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _compile(options: argparse.Namespace, stop: Cancellation) -> int:

@@ -209,7 +209,7 @@ class _Run:
         if engine == "ray":
             run_on_ray(self.work, todo, threads, self._tell_done)
             return
-        Crew(self.work, iter(todo), thread_count(threads), report=self._tell, gently=stop).run()
+        Crew(self.work, iter(todo), thread_count(threads), report=self._tell, stop=stop).run()
 
     def _tell(self, more: Counts) -> None:
         self._counts = self._counts.plus(more)
@@ -360,7 +360,7 @@ def run_corpus(
         done: list[Done] = []
         crew = Crew(
             work, tasks, thread_count(threads), keep_going=True, finished=done.append,
-            ended=claims.release if claims else None, gently=stop, report=run._tell,
+            ended=claims.release if claims else None, stop=stop, report=run._tell,
         )  # fmt: skip
         crew.run()
         failed: dict[int, str] = {number: read_failed(store, number) for number in sorted(crew.errors)}

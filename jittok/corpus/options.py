@@ -96,7 +96,7 @@ class Options:
             raise CorpusError("--format", ",".join(self.formats), "each format once")
 
     def identity(self) -> dict[str, Any]:
-        """The options as plain data, for the ledger and the manifest."""
+        """The options as plain data, for the plan and the manifest."""
         found = {**asdict(self), "formats": list(self.formats), "keep": list(self.keep)}
         return {name: value for name, value in found.items() if value or name != "keep"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from jittok.cli import main
 from jittok.errors import ChatError
 
 pytest.importorskip("jinja2", reason="needs the extra chat")
-PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\\n{% endfor %}"
+PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 CHAT = [{"role": "user", "content": "hi"}]
 
 
@@ -47,3 +48,20 @@ def test_the_command_line_says_what_it_did_not_find(tmp_path: Path, capsys: pyte
     assert "expected JSON: true, false or null" in capsys.readouterr().err
     assert main(["count", "--vocab", "gpt-2", "--template", str(template), "-p", "hi"]) == 2
     assert "found without --chat" in capsys.readouterr().err
+
+
+def test_chats_one_a_line_come_from_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = tmp_path / "plain.jinja"
+    template.write_text(PLAIN, "utf-8")
+    lines = [json.dumps({"messages": [{"role": "user", "content": word}]}) for word in ("one", "two")]
+    whole = json.dumps(CHAT, indent=1)
+    for text, shown in (
+        ("\n".join(lines) + "\n", ["user: one", "user: two"]),
+        (whole, ["user: hi"]),
+        (lines[0], ["user: one"]),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))
+        assert main(["chat", "--vocab", "gpt-2", "-", "--template", str(template)]) == 0
+        assert [line for line in capsys.readouterr().out.splitlines() if line] == shown

@@ -604,3 +604,17 @@ def test_a_step_passes_over_no_option(tmp_path, capsys, step, option, said):
     with pytest.raises(SystemExit):
         main(["corpus", step, *inputs, *option])
     assert said in capsys.readouterr().err
+
+
+def test_units_of_a_task_are_found_from_its_first(work, tok, tmp_path):
+    """As if all units of the corpus were gone through."""
+    from jittok.corpus.inputs.finding import find_sources
+    from jittok.corpus.ranges.units import units
+
+    inputs, _ = work
+    plan_corpus(inputs, tok, tmp_path / "out", OPTIONS)
+    plan = read_plan(open_store(tmp_path / "out"))
+    sources, _ = find_sources(inputs, plan.options)
+    found = [list(plan.units_of(number, sources)) for number in range(len(plan.tasks))]
+    assert len(found) > 3
+    assert [unit for task in found for unit in task] == list(units(sources, plan.options))

@@ -518,7 +518,7 @@ def gather_values(
     for k in range(ends.size):
         i, j, code = spans[first + k * step], spans[first + k * step + 1], NULL_VALUE
         if i >= 0:
-            if j < i or j > data.size or at + j - i > out.size:
+            if j <= i or j > data.size or at + j - i > out.size:  # a value has a byte or more
                 return NO_CAPACITY
             if get_u8(text, i) == QUOTE:
                 after, end = _copied(text, i + 1, j, texts, at)

@@ -80,24 +80,23 @@ class RawRange:
     begin: int = 0  # bytes of text of source `key.source` before it; of a table the rows
 
 
-def units(sources: Sequence[Source], options: Options, first: int = 0) -> Iterator[Unit]:
-    """All units in order, from source `first` on. Reads the footers of large Parquet files on the way."""
-    step, i = options.range_bytes, 0
+def units(sources: Sequence[Source], options: Options, first: int = 0, part: int = 0) -> Iterator[Unit]:
+    """All units in order, from `part` of source `first` on, with which a unit must begin (of Parquet: all of that
+    source's). Reads the footers of large Parquet files on the way."""
+    step, i = options.range_bytes, first
     while i < len(sources):
         source = sources[i]
         last = _group_end(sources, i, options) if _joins(source, options) else i
         if last > i or (source.kind == "txt" and source.size is not None):
-            if i >= first:
-                yield Unit(i, 0, last, 0, GROUP)
+            yield Unit(i, 0, last, 0, GROUP)
             i = last + 1
             continue
-        if i < first:
-            pass
-        elif source.kind == "parquet":
+        if source.kind == "parquet":
             yield from _row_groups(i, source, options)
         elif source.kind in ("lines", "jsonl") and not source.packing and source.size is not None:
-            for part, start in enumerate(range(0, source.size, step)):
-                yield Unit(i, part, i, start, min(start + step, source.size))
+            begin = part if i == first else 0
+            for number, start in enumerate(range(begin * step, source.size, step), begin):
+                yield Unit(i, number, i, start, min(start + step, source.size))
         else:
             yield Unit(i, 0, i, 0, 0)
         i += 1

@@ -1,1 +1,1 @@
-"""Shards: ids are written to disk range by range, recorded in the ledger, listed in the manifest, and read back."""
+"""Shards: ids are written to disk range by range, listed in the manifest, and read back."""

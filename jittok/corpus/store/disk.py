@@ -1,7 +1,7 @@
 """How a corpus directory is changed: directories opened by descriptor, without following links, and durable writes.
 
 Another user who can write beside a corpus could put a link where a directory or a file is expected, or a line into
-the ledger. Neither leads outside: a directory is reached through its descriptor, a name is a single path component,
+a record. Neither leads outside: a directory is reached through its descriptor, a name is a single path component,
 and a file is a regular one without other links. Each function that writes states what it guarantees.
 """
 
@@ -42,7 +42,7 @@ def is_component(name: object) -> bool:
 
 
 def component(name: object, where: object) -> str:
-    """A name from a ledger or a manifest. CorpusError unless it is one component."""
+    """A name from a record or a manifest. CorpusError unless it is one component."""
     if not isinstance(name, str) or not is_component(name):
         raise CorpusError(
             str(where), InWords(f"the name {name!r}"), "a plain file name: jittok did not write this line"

@@ -47,13 +47,13 @@ class Crew:
         report: Report | None = None,
         finished: Callable[[Done], None] | None = None,
         ended: Callable[[int], None] | None = None,
-        gently: Cancellation | None = None,
+        stop: Cancellation | None = None,
     ) -> None:
         self.context, self.tasks, self.threads, self.keep_going = work, tasks, threads, keep_going
         self.report, self.finished, self.ended = report, finished, ended
-        self.gently = gently or Cancellation()
+        self.stop = stop or Cancellation()
         self.errors: dict[int, BaseException] = {}
-        self._stop, self._gate = _Both(self.gently), Gate()
+        self._stop, self._gate = _Both(self.stop), Gate()
         self._running: list[TaskRun] = []
         self._lock, self._taking = threading.Lock(), threading.Lock()  # of what is running; of `tasks`
         self._over = False
@@ -62,7 +62,7 @@ class Crew:
     def run(self) -> None:
         """Do all tasks. Raises the error of the first that failed, unless it keeps going; Stopped after a signal."""
         try:
-            with stoppable_pool(self.threads, self._stop.hard) as pool:
+            with stoppable_pool(self.threads, self._stop.at_once) as pool:
                 for _ in range(self.threads):
                     pool.submit(self._thread)
                 self._listen()
@@ -71,7 +71,7 @@ class Crew:
             raise
         if self.errors and not self.keep_going:
             raise self.errors[min(self.errors)]
-        if self.gently.is_set():
+        if self.stop.is_set():
             raise Stopped
 
     def _listen(self) -> None:
@@ -174,7 +174,7 @@ class Crew:
                     if other.number > number:
                         other.abandon()
         if not isinstance(error, OF_A_TASK):
-            self._stop.hard.set()
+            self._stop.at_once.set()
         elif self.keep_going:
             with suppress(OSError, CorpusError):  # the error itself is kept, and the task is tried again
                 write_failed(self.context.store, number, error)
@@ -190,7 +190,7 @@ class Crew:
         """Have the calling thread call something, and wait for it."""
         answered = threading.Event()
         self._events.put((call, answered))
-        while not self._stop.hard.is_set():
+        while not self._stop.at_once.is_set():
             if answered.wait(PATIENCE):
                 return
 
@@ -198,10 +198,10 @@ class Crew:
 class _Both(Cancellation):
     """Stops at once, or between two ranges after a signal."""
 
-    def __init__(self, gently: Cancellation) -> None:
+    def __init__(self, between_ranges: Cancellation) -> None:
         super().__init__()
-        self.gently, self.hard = gently, Cancellation()
+        self.between_ranges, self.at_once = between_ranges, Cancellation()
 
     def is_set(self) -> bool:
         """Whether either is set."""
-        return self.hard.is_set() or self.gently.is_set()
+        return self.at_once.is_set() or self.between_ranges.is_set()

@@ -63,8 +63,8 @@ def tasks_of(sources: Sequence[Source], options: Options) -> list[Task]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides the bytes of a corpus (`facts`: see `shards.plan.make_plan`), its tasks, and into how many parts
-    those who run them have been asked to share them."""
+    """What decides the bytes of a corpus (`facts`: see `shards.plan.make_plan`), its tasks, and the
+    number of parts that they are divided into."""
 
     facts: Fact
     tasks: tuple[Task, ...]
@@ -84,7 +84,7 @@ class Plan:
         task = self.tasks[number]
         if not task.units:
             return iter(())
-        there = units(sources, self.options, task.source)
+        there = units(sources, self.options, task.source, task.part)
         found = (unit for unit in there if (unit.source, unit.part) >= (task.source, task.part))
         return islice(found, task.units)
 

@@ -1,7 +1,7 @@
 """One task: its ranges are read, encoded, laid out, hashed and written by the threads that work on it.
 
-Whoever is free reads the next range. Results are written in order by whoever has the next one; so no thread only reads
-or only writes, and the bytes are those of one thread. Errors are raised in the order of the ranges, too.
+A free thread reads the next range. Results are written in order, by the thread that has the next one; so no thread only
+reads or only writes, and the bytes are those of one thread. Errors are raised in the order of the ranges, too.
 """
 
 from __future__ import annotations
@@ -89,27 +89,27 @@ Report = Callable[[Counts], None]
 
 
 class Gate:
-    """Lets threads write until it is closed; then none is inside, and none comes in again."""
+    """Threads write in a `with` of it; once it is closed, none does and none can begin."""
 
     def __init__(self) -> None:
-        self._inside, self._open, self._changed = 0, True, threading.Condition()
+        self._writers, self._open, self._changed = 0, True, threading.Condition()
 
     def __enter__(self) -> None:
         with self._changed:
             if not self._open:
                 raise CancelledError
-            self._inside += 1
+            self._writers += 1
 
     def __exit__(self, *_: object) -> None:
         with self._changed:
-            self._inside -= 1
+            self._writers -= 1
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait for who is inside."""
+        """Wait for the threads that write, and let no other begin."""
         with self._changed:
             self._open = False
-            while self._inside:
+            while self._writers:
                 self._changed.wait(PATIENCE)
 
 
@@ -149,7 +149,7 @@ class TaskRun:
         return not self._exhausted and not self._closed
 
     def abandon(self) -> None:
-        """Let the threads leave: the end of this task is of no use."""
+        """End the task early: its result is not needed."""
         with self._turn:
             self._closed = True
             self._turn.notify_all()
