@@ -72,7 +72,7 @@ def rows_of(answer: dict[str, Any], one: bool) -> dict[str, list[Any]]:
     }
 
 
-@pytest.mark.filterwarnings("ignore:max_length is None")
+@pytest.mark.filterwarnings("ignore:max_length is None", "ignore:overlap is of windows")
 @pytest.mark.recorded_elsewhere
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded rows lie beside the checkout")
 @pytest.mark.parametrize("name", NAMES)

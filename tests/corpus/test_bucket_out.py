@@ -106,7 +106,7 @@ def test_a_network_that_fails_at_every_kth_request_changes_no_byte(
     assert s3.counts["faults"] > 0
     s3.spoil("", 0)
     assert same(files_of(out), near)
-    assert out.abort_uploads() == 0
+    assert out.discard_unfinished() == 0
 
 
 PART = """
@@ -137,7 +137,7 @@ def test_processes_that_are_killed_over_a_failing_network_leave_the_same_bytes(
     finish_corpus(out.place)
     s3.spoil("", 0)
     assert same(files_of(out), near)
-    assert out.abort_uploads() == 0
+    assert out.discard_unfinished() == 0
 
 
 def test_a_bucket_with_files_of_others_is_refused(s3: far.Proxy, source: Path, out: Store, tok: Any) -> None:
@@ -179,11 +179,11 @@ def test_uploads_of_others_in_a_bucket_go_on(
 
     whole = open_store(f"s3://{far.BUCKET}")
     with pytest.raises(CorpusError, match="uploads of a whole bucket"):
-        whole.abort_uploads()
+        whole.discard_unfinished()
     asked: list[str] = []
     monkeypatch.setattr(uploads, "abort", lambda _, prefix: asked.append(prefix) or 0)
     out = open_store(f"s3://{far.BUCKET}/up-{time.time_ns()}")
     compile_corpus([source], tok, out.place, OPTIONS)
     base = out.place.removeprefix(f"s3://{far.BUCKET}/")
-    assert asked == [f"{base}/{name}/" for name in ("npy", "megatron", "parquet", "kept")]
+    assert asked == [f"{base}/{name}/" for name in ("npy", "megatron", "parquet", "kept", "errors")]
     assert s3.counts["requests"] > 0

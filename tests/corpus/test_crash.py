@@ -121,6 +121,23 @@ def test_tasks_that_are_done_are_not_done_again(server, work, tmp_path, monkeypa
     assert victim.snapshot(out) == whole
 
 
+def test_files_of_a_writer_that_died_go_and_those_of_the_user_stay(server, work, tmp_path):
+    """A kill before the manifest is renamed leaves its temporary file at the top, where nothing else is removed."""
+    inputs, options, whole, _ = work
+    out = tmp_path / "out"
+    server.run(inputs, out, options, die_at=130)
+    left = [out / name for name in (".manifest.json.0123456789abcdef.part", "npy/.00000.ids.npy.0123456789abcdef.part")]
+    kept = [out / name for name in (".notes.part", ".manifest.json.part", "x.0123456789abcdef.part")]
+    for path in (*left, *kept):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+    server.finish(inputs, out, options)
+    for path in kept:
+        assert path.read_bytes() == b"half"
+        path.unlink()
+    assert victim.snapshot(out) == whole
+
+
 def _manifest(work):
     from jittok.corpus.shards.manifest import read_manifest
 

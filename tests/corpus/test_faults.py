@@ -93,8 +93,8 @@ def test_a_lost_answer_to_the_completion_of_an_upload_is_decided_by_what_is_ther
             impatient.spoil("", 0)
             assert store.read("x") == data
     impatient.spoil("", 0)
-    assert store.abort_uploads() >= 0
-    assert store.abort_uploads() == 0  # none is left
+    assert store.discard_unfinished() >= 0
+    assert store.discard_unfinished() == 0  # none is left
     assert store.read("x") == data
 
 
@@ -175,9 +175,9 @@ def test_a_process_that_is_killed_leaves_whole_objects_and_uploads_that_can_be_e
     for found in store.objects():
         number = int(Path(found.name).stem)
         assert store.read(found.name) == bytes([number]) * (12 << 20)
-    ended = store.abort_uploads()
+    ended = store.discard_unfinished()
     assert 0 <= ended <= 1
-    assert store.abort_uploads() == 0
+    assert store.discard_unfinished() == 0
     assert s3.counts["requests"] > 0
 
 

@@ -112,7 +112,21 @@ def test_a_finished_file_is_moved_to_its_name(store: Store) -> None:
     store.clear(".jittok/w1")
     assert not folder.exists()
     assert [each.name for each in store.objects()] == ["npy/00000.ids.npy"]
-    assert store.abort_uploads() == 0
+    assert store.discard_unfinished() == 0
+
+
+def test_a_temporary_file_is_discarded_in_its_folder_alone(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.put("a/b", b"x")
+    left, inner = (tmp_path / folder / ".b.0123456789abcdef.part" for folder in ("", "a"))
+    left.touch()
+    inner.touch()
+    assert store.discard_unfinished() == 1
+    assert not left.exists()
+    assert inner.exists()
+    assert store.discard_unfinished("a") == 1
+    assert store.discard_unfinished("nowhere") == 0
+    assert store.read("a/b") == b"x"
 
 
 @pytest.mark.parametrize("name", NAMES)

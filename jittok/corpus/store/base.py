@@ -107,10 +107,13 @@ class Store(ABC):
         Of a local store it is the folder `name` in it, else a temporary one."""
 
     @abstractmethod
-    def abort_uploads(self, under: str = "") -> int:
-        """End the uploads that were begun below a folder and never completed, which cost money and are seen nowhere;
-        their number. Uploads that are still under way fail and are repeated by who makes them. CorpusError for a whole
-        bucket."""
+    def discard_unfinished(self, under: str = "") -> int:
+        """Remove what writers that died have left in a folder: temporary files of a local one; in a bucket the uploads
+        that were begun below it and never completed, which cost money and are seen nowhere. Their number.
+
+        What is still being written there fails, so that nobody else may write to a local folder meanwhile; an upload is
+        repeated by who makes it. CorpusError for a whole bucket.
+        """
 
     def where(self, name: str) -> str:
         """The full name of an object, for messages."""

@@ -195,7 +195,7 @@ class Bucket(Store):
         if kept is not None:
             kept()
 
-    def abort_uploads(self, under: str = "") -> int:
+    def discard_unfinished(self, under: str = "") -> int:
         """End the uploads below a folder that were never completed (of S3; the other services end them themselves).
         CorpusError for a whole bucket, in which others upload as well."""
         prefix = self._key(under) if under else self._at.prefix

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 import time
@@ -19,6 +20,8 @@ from jittok.errors import CorpusError, InWords
 
 PART = ".part"
 """Ends the names of files that are being written; they begin with a dot."""
+TEMPORARY = re.compile(rf"\..+\.[0-9a-f]{{16}}{re.escape(PART)}", re.DOTALL)
+"""Their names."""
 GUARD = ".guard"
 """Ends the name of the file that is there while an object is replaced."""
 GUARD_SECONDS = 60.0
@@ -155,9 +158,15 @@ class LocalStore(Store):
             (folder.path / last).mkdir(0o700)
         return self.local.joinpath(*above, last)
 
-    def abort_uploads(self, under: str = "") -> int:  # noqa: ARG002
-        """None: nothing is uploaded."""
-        return 0
+    def discard_unfinished(self, under: str = "") -> int:
+        """Remove the temporary files of a folder, not of those in it; their number."""
+        count = 0
+        with contextlib.suppress(FileNotFoundError), self._folder(_parts(under, self.place), False) as folder:
+            for name in os.listdir(folder.path):  # noqa: PTH208  names
+                if TEMPORARY.fullmatch(name):
+                    (folder.path / name).unlink(missing_ok=True)
+                    count += 1
+        return count
 
     def _write(self, path: Path, data: bytes) -> None:
         with open(disk.create(path), "wb") as file:  # noqa: PTH123  a descriptor

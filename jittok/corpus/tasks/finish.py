@@ -21,6 +21,8 @@ from jittok.corpus.tasks.records import BadRow, Done, listed, read_bad, read_don
 from jittok.corpus.tasks.run import has_text, refuse_nothing
 from jittok.errors import CorpusError, InWords
 
+ERRORS = "errors"
+"""The folder of the documents that were left out."""
 NAMED = 12
 """Tasks that a message names."""
 
@@ -122,11 +124,11 @@ def finish(store: Store) -> Manifest:
     if plan is None:
         raise CorpusError(store.place, InWords("no plan"), "a corpus that jittok corpus plan has begun")
     done = all_done(store, plan)
+    for folder in (*plan.options.formats, KEPT, ERRORS, *([""] if store.local is not None else [])):
+        store.discard_unfinished(folder)  # never all of a bucket, which may have uploads of other programs
     manifest = _manifest(store, plan, done)
     store.put(MANIFEST, manifest_text(manifest))
     store.clear(WORK)
-    for folder in (*plan.options.formats, KEPT):  # never all of a bucket, which may have uploads of other programs
-        store.abort_uploads(folder)  # of processes that were killed
     return manifest
 
 
@@ -206,6 +208,6 @@ def _write_errors(
         fact = {"file": path, "line": row.line, "found": row.found, "expected": row.expected}
         lines.setdefault(number, []).append(json.dumps(fact) + "\n")
     for number, rows in lines.items():
-        data, name = "".join(rows).encode(), f"errors/{shards[number]['shard']}.jsonl"
+        data, name = "".join(rows).encode(), f"{ERRORS}/{shards[number]['shard']}.jsonl"
         store.put(name, data)
         shards[number]["files"].append({"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()})
