@@ -156,7 +156,7 @@ def facts_of(place: Path, level: Level) -> dict[str, Any]:
 def functions() -> dict[str, str]:
     """name -> code of what is in a library beside the kernels: the builtin that encodes one text."""
     try:
-        from jittok.kernels.memory.encode_builtin import CODE, NAME
+        from jittok.kernels.memory.python_objects.encode_builtin import CODE, NAME
     except ModuleNotFoundError:  # a package of few rooms
         return {}
     return {NAME: CODE}

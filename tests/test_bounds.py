@@ -8,7 +8,7 @@ import pytest
 
 import jittok
 from jittok.compare.result import Comparison, Parting, Side
-from jittok.encode.stretches import thread_count
+from jittok.encode.threads.stretches import thread_count
 from jittok.errors import CorpusError
 from jittok.train.counting.count import How
 from jittok.train.counting.counts import MOST_COUNT, Counts, summed

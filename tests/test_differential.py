@@ -8,7 +8,7 @@ import differential
 import pytest
 
 from jittok.common.rows import TokenArray
-from jittok.encode.batch import encode_batch
+from jittok.encode.threads.batch import encode_batch
 from jittok.vocab import read_vocab
 
 VOCAB = Path(__file__).with_name("data") / "vocabs" / "syn-spm-user.gguf.xz"

@@ -95,7 +95,7 @@ def test_a_round_of_changed_files_tells_an_error_that_comes_after_loading(monkey
     def one(*_):
         raise InvalidToken(7, 5)
 
-    monkeypatch.setattr("jittok.encode.reference_encoder.ReferenceEncoder.one", one)
+    monkeypatch.setattr("jittok.encode.fallback.reference_encoder.ReferenceEncoder.one", one)
     said = list(file_rounds.changed_round("vocab_txt", 3))
     assert said
     assert all(line.startswith("changed vocab_txt: InvalidToken token 7") for line in said)

@@ -50,7 +50,7 @@ before = set(sys.modules)
 tok = jittok.load({str(path)!r})
 loaded = {{name for name in sys.modules if name.startswith("jittok.")}} - before
 ids = tok.encode("abc").tolist()
-needless = {{"jittok.encode.batch", "jittok.kernels.models.bpe.compile", "jittok.vocab.load", "numba"}}
+needless = {{"jittok.encode.threads.batch", "jittok.kernels.models.bpe.compile", "jittok.vocab.load", "numba"}}
 print(ids, loaded, sorted(needless & set(sys.modules)))
 """
     first = python(tmp_path, code)

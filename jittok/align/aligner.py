@@ -22,7 +22,7 @@ from jittok.common.locks import once
 from jittok.kernels.fragments import FRAGMENT, OUT_OF_WORK, REPORT_SIZE, TEXT_PREFIXED
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I32, I64, U8, OutI64, frozen
-from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
+from jittok.kernels.normalize.nfc.fragments import changed_fragments, nfc_tables
 from jittok.kernels.vocab_cache import load_arrays, save_arrays
 from jittok.vocab import Vocab
 from jittok.vocab.types import type_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I64, U8, OutI64, frozen, helper, kernel
 from jittok.kernels.memory import Window, get_i64, get_u8, put_i64, window
-from jittok.kernels.normalize.nfc_fragments import Changed
+from jittok.kernels.normalize.nfc.fragments import Changed
 
 
 def character_spans(

@@ -43,7 +43,7 @@ class FileAligner:
     """Finds the spans of a Pipeline's ids. Immutable and thread-safe."""
 
     in_python = True
-    """See `encode.batch`."""
+    """See `threads.batch`."""
 
     def __init__(self, pipeline: Pipeline, add_special: bool, parse_special: bool) -> None:
         self.pipeline, self.add_special, self.parse_special = pipeline, add_special, parse_special

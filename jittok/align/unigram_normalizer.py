@@ -36,8 +36,8 @@ from jittok.kernels.memory import (
 from jittok.kernels.models.bpe.text_reader import BAD as ILL
 from jittok.kernels.models.bpe.text_reader import decode
 from jittok.kernels.models.ugm.compile import NORMAL, UNUSED, USER_DEFINED, UgmArrays
-from jittok.kernels.normalize.charsmap_steps import longest_known_key, user_path
-from jittok.kernels.normalize.charsmap_table import CharsmapKeys, charsmap_keys
+from jittok.kernels.normalize.charsmap.keys import CharsmapKeys, charsmap_keys
+from jittok.kernels.normalize.charsmap.lookup import longest_known_key, user_path
 from jittok.kernels.pretokenize.classes import UNICODE_SIZE, two_stage_of
 from jittok.kernels.safe_cuts.rules import characters
 from jittok.kernels.structures.double_array import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from jittok.chat.marked import SOURCE, Runs
+from jittok.chat.templates.marked import SOURCE, Runs
 
 LOOKED_AT = 4
 """Characters that a token is recognized by."""

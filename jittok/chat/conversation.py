@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from jittok.chat.beginnings import Beginnings
 from jittok.chat.encoding import ChatIds, Encoding, Mixed, guarded_of, makes_guarded, searched_as_written
-from jittok.chat.environment import Compiled, compiled
-from jittok.chat.llama_cpp import as_llama_cpp, check_escapes, without_around
-from jittok.chat.rendering import Chat, chat_of, render_marked, render_plain
 from jittok.chat.request import LIKE, Request
 from jittok.chat.spans import plain_spans, spans_of
-from jittok.chat.templates import ChatFiles, chat_files, choose
+from jittok.chat.templates.environment import Compiled, compiled
+from jittok.chat.templates.finding import ChatFiles, chat_files, choose
+from jittok.chat.templates.llama_cpp import as_llama_cpp, check_escapes, without_around
+from jittok.chat.templates.rendering import Chat, chat_of, render_marked, render_plain
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer

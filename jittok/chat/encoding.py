@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.chat.beginnings import Beginnings
-from jittok.chat.marked import GENERATED, SOURCE
 from jittok.chat.messages import Source
-from jittok.chat.rendering import Rendered
 from jittok.chat.spans import Spans
+from jittok.chat.templates.marked import GENERATED, SOURCE
+from jittok.chat.templates.rendering import Rendered
 from jittok.common.locks import once
 from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.models import Pieces

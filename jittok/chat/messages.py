@@ -11,7 +11,7 @@ import numbers
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from jittok.chat.marked import Marked, make
+from jittok.chat.templates.marked import Marked, make
 from jittok.errors import ChatError, InWords
 
 REASONED = ("reasoning_content", "thinking", "reasoning")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jittok.chunks.written import RUN, Padding, Template, write_padded
 from jittok.encode.buffers import BufferPool, Mapping
-from jittok.encode.stretches import thread_count
+from jittok.encode.threads.stretches import thread_count
 from jittok.kernels.jit import frozen, interruptible_if_long
 
 if TYPE_CHECKING:

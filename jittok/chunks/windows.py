@@ -1,4 +1,4 @@
-"""The kernel that cuts encoded texts into rows. The rules are those of `jittok.reference.windows`.
+"""The kernel that cuts encoded texts into rows. The rules are those of `jittok.reference.chunks.windows`.
 
 A row is a line of a table: which parts of a template it has, and which ids of the first and the second text stand
 there. So texts are cut without copying an id; `written` writes rows once, in the form that is asked for.

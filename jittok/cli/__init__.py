@@ -1,4 +1,5 @@
-"""The command line: one module per command, without heavy imports, so that --help does not wait for numba.
+"""The command line: a folder per task and a module per command, without heavy imports, so that --help does not wait
+for numba.
 
 A command module has HELP, EXAMPLES, `add_arguments(parser)` and `run(arguments) -> int`. Exit status: 0, 1 (a
 difference or a failed check), 2 (wrong usage or bad input, with one line on standard error).
@@ -31,10 +32,13 @@ TASKS = {
     "a vocabulary of your own": ("train",),
     "this machine": ("vocabs", "cache", "completion"),
 }
-"""What people come for -> commands, in the order of --help. Each command is a module of this package."""
+"""What people come for -> commands, in the order of --help."""
 COMMANDS = tuple(name for names in TASKS.values() for name in names)
-MODULES = {"try": "try_file"}
-"""Command -> its module, where the name of the command cannot be that of a module."""
+FOLDERS = dict(zip(TASKS, ("texts", "inside", "beside", "data", "", "machine"), strict=True))
+"""What people come for -> the folder of its commands; `train` is a folder itself."""
+MODULES = {name: f"{FOLDERS[task]}.{name}".lstrip(".") for task, names in TASKS.items() for name in names}
+MODULES["try"] = "beside.try_file"  # the name of a command, but not of a module
+"""Command -> its module within this package."""
 EXPECTED_FAILURES = (JittokError, OSError, ValueError, TypeError, KeyError, ImportError, EOFError, MemoryError)
 """Exceptions caused by bad input, files or installations. Anything else is reported as an internal error."""
 NAMES = ("FILE", "FILE|NAME", "ID|FILE", "DIR", "OUT", "INPUT", "VOCAB", "A", "B")
@@ -83,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.tasks = TASKS
     parser._action_groups.insert(0, parser._action_groups.pop())  # commands before options
     for name in COMMANDS:
-        module = importlib.import_module(f"jittok.cli.{MODULES.get(name, name)}")
+        module = importlib.import_module(f"jittok.cli.{MODULES[name]}")
         command = commands.add_parser(
             name, help=module.HELP, description=module.HELP, epilog=f"{EXAMPLES}\n{module.EXAMPLES}"
         )

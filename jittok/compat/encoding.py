@@ -285,7 +285,7 @@ class Encoding:
 
     def truncate(self, max_length: int, stride: int = 0, direction: str = "right") -> None:
         """Keep so many tokens; the others become `overflowing`, in windows that share `stride` tokens."""
-        from jittok.reference.windows import windows
+        from jittok.reference.chunks.windows import windows
 
         if max_length >= len(self):
             return

@@ -41,7 +41,7 @@ from jittok.corpus.tasks.plan import WORK, Plan, read_plan
 from jittok.corpus.tasks.records import Done, listed, name_of, read_failed
 from jittok.corpus.tasks.run import SCRATCH, Work
 from jittok.corpus.tasks.shares import Claims, part_of
-from jittok.encode.stretches import thread_count
+from jittok.encode.threads.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation
 

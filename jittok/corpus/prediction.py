@@ -38,7 +38,7 @@ from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.encoder import Row as EncodedRows
 from jittok.corpus.ranges.units import Key, RawRange, Unit, bytes_of, read_unit, units
 from jittok.corpus.store import open_store
-from jittok.encode.stretches import thread_count
+from jittok.encode.threads.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit.pool import NEVER_CANCELLED, Cancellation

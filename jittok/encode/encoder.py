@@ -46,15 +46,15 @@ from jittok.kernels.fragments import (
 from jittok.kernels.inputs import PADDING, Documents
 from jittok.kernels.jit import CHECKED, U8, frozen, kernel, run_interruptible
 from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND, LONG_WORD_SYMBOLS, READY
-from jittok.kernels.normalize.nfc_fragments import NotUtf8
+from jittok.kernels.normalize.nfc.fragments import NotUtf8
 from jittok.kernels.pretokenize.splitters import GENERAL
 from jittok.kernels.special.tables import SpecialTokens
 from jittok.kernels.structures.utf8_check import VALID, first_malformed
 from jittok.vocab import Vocab
 
 if TYPE_CHECKING:
+    from jittok.encode.fallback.reference_encoder import OddTexts
     from jittok.encode.prepared_texts import PreparedTexts
-    from jittok.encode.reference_encoder import OddTexts
 
 REPLACEMENT = "\ufffd".encode()
 BEYOND = re.compile(rb"\xf4[\x90-\xbf][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}")
@@ -491,7 +491,7 @@ class Encoder:
     @once
     def _odd_texts(self) -> OddTexts:
         """What encodes fragments that the kernel leaves to Python."""
-        from jittok.encode.reference_encoder import OddTexts
+        from jittok.encode.fallback.reference_encoder import OddTexts
 
         return OddTexts(self)
 
@@ -527,7 +527,7 @@ def failure_of(docs: Documents, base: int, document: int, done: Failure) -> Enco
 def gguf_fragment(vocab: Vocab, text: bytes, replace: bool) -> list[int] | Failure:
     """The ids of a GGUF's fragment by the reference, or the Failure with the offset in it: for vocabularies that no
     kernel can read. replace: U+FFFD for what crashes llama.cpp."""
-    from jittok.encode.reference_encoder import fragment_of_gguf
+    from jittok.encode.fallback.reference_encoder import fragment_of_gguf
 
     try:
         return fragment_of_gguf(vocab, text)
@@ -583,7 +583,7 @@ def malformed(texts: FragmentTexts, fragment: int) -> Failure:
 def valid_text(text: bytes, replace: bool) -> tuple[bytes, U8 | None]:
     """(A text with U+FFFD in place of invalid UTF-8, None); (the text, the same with PADDING after it) for a long one.
     Without `replace`, raises EncodingFailed."""
-    from jittok.encode.reference_encoder import as_text
+    from jittok.encode.fallback.reference_encoder import as_text
 
     if len(text) < limits.VALIDATED_AT_ONCE:
         return as_text(text, replace).encode(), None

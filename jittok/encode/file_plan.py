@@ -45,8 +45,14 @@ from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK, SPACE_MARK_
 from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.encode.cutters import FileCutter, always
 from jittok.encode.encoder import Encoder
+from jittok.encode.fallback.reference_encoder import (
+    GENERAL_ARRAYS,
+    PARTS,
+    ReferenceEncoder,
+    begins_at_start,
+    normalized,
+)
 from jittok.encode.plan import BEFORE, BY_KERNEL, ComposeInPlace, Plan, Step
-from jittok.encode.reference_encoder import GENERAL_ARRAYS, PARTS, ReferenceEncoder, begins_at_start, normalized
 from jittok.encode.steps import (
     NOTHING,
     MarkWords,
@@ -67,7 +73,7 @@ from jittok.kernels.models.spm.files import ESCAPE, NO_WORDS, compile_normalized
 from jittok.kernels.models.spm.unknown_runs import join_unknown
 from jittok.kernels.models.spm.unused_pieces import parts_of
 from jittok.kernels.normalize.char_replacements import char_replacements
-from jittok.kernels.normalize.nfc_fragments import nfc_tables
+from jittok.kernels.normalize.nfc.fragments import nfc_tables
 from jittok.kernels.normalize.sentencepiece import known_characters
 from jittok.kernels.pretokenize.compile import chain_of, halves
 from jittok.kernels.pretokenize.splitters import GENERAL

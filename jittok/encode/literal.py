@@ -17,7 +17,7 @@ from jittok.common.pipeline.models import Pieces
 from jittok.common.pipeline.pipeline import SPECIAL, read_only_array
 from jittok.encode.cutters import EncodeOptions
 from jittok.encode.encoder import Encoder
-from jittok.encode.reference_encoder import ReferenceEncoder
+from jittok.encode.fallback.reference_encoder import ReferenceEncoder
 from jittok.errors import EncodingFailed, MixedToken, UnsupportedVocab
 from jittok.kernels.inputs import PADDING, Documents
 from jittok.kernels.jit import U32, frozen
@@ -188,7 +188,7 @@ def literal_tokens(
 ) -> list[tuple[int, int, int]]:
     """(id, start, stop) of each token of a text, by the reference. marked: a byte for each of the text, 1 where it is
     literal."""
-    from jittok.encode.reference_encoder import as_text  # few texts need these
+    from jittok.encode.fallback.reference_encoder import as_text  # few texts need these
     from jittok.reference.pipeline import aligned
     from jittok.reference.special import Literal
     from jittok.reference.tokenize import tokens

@@ -26,10 +26,10 @@ from jittok.errors import UnsupportedVocab
 from jittok.kernels.fragments import PAD
 from jittok.kernels.jit import I32, I64, U8, frozen
 from jittok.kernels.memory import FAST
-from jittok.kernels.memory.encode_builtin import NO_LIMIT
+from jittok.kernels.memory.python_objects.encode_builtin import NO_LIMIT
 from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND
-from jittok.kernels.normalize.nfc import find_changed
-from jittok.kernels.normalize.nfc_fragments import Changed, Nfc, changed_fragments, nfc_tables
+from jittok.kernels.normalize.nfc.fragments import Changed, Nfc, changed_fragments, nfc_tables
+from jittok.kernels.normalize.nfc.normalizer import find_changed
 from jittok.kernels.normalize.prefixes import gather
 from jittok.kernels.special.tables import SpecialTokens
 from jittok.kernels.structures.utf8_check import first_malformed

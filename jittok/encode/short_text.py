@@ -5,13 +5,13 @@ the steps of the plan on a copy of it, encode, join ids. For the next text only 
 its fragments, are written: kernels read `bytes` and ASCII `str` in place. If anything is missing (capacity, scratch,
 valid text), the text is left to `Encoder.one`, which starts over.
 
-A frame that is used often gets a builtin function (`memory.encode_builtin`), which walks the same list without
-Python. It may be called when `Workspace.ready` is its `generation`: then the workspace is free, and its arrays are
-those of all frames of that generation. A caller that acquires a workspace writes 0 to `ready`. Only `try_short_text`
-sets it again, with a frame that fits. The GIL is held all the time. The builtin may still run between the moment when
-a caller acquires a workspace and the moment when 0 is written. This is harmless: it ends before the GIL is released,
-and a workspace holds no state between two calls. While NumPy creates the array of a builtin, other code may run. Then
-`ready` is -1, and the workspace belongs to the builtin until it ends.
+A frame that is used often gets a builtin function (`python_objects.encode_builtin`), which walks the same list
+without Python. It may be called when `Workspace.ready` is its `generation`: then the workspace is free, and its
+arrays are those of all frames of that generation. A caller that acquires a workspace writes 0 to `ready`. Only
+`try_short_text` sets it again, with a frame that fits. The GIL is held all the time. The builtin may still run
+between the moment when a caller acquires a workspace and the moment when 0 is written. This is harmless: it ends
+before the GIL is released, and a workspace holds no state between two calls. While NumPy creates the array of a
+builtin, other code may run. Then `ready` is -1, and the workspace belongs to the builtin until it ends.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from jittok.encode.cutters import can_wait
 from jittok.encode.plan import BEFORE, ComposeInPlace, Extent, FragmentTexts, Plan
 from jittok.kernels.fragments import PAD, TEXT_PREFIXED
 from jittok.kernels.jit import frozen
-from jittok.kernels.memory import encode_builtin
-from jittok.kernels.memory.encode_builtin import NO_LIMIT, address_of
-from jittok.kernels.memory.objects import bytes_data_offset, str_layout
-from jittok.kernels.normalize.nfc import GROWTH, NO_MAP, find_changed, make_nfc_work, normalize_changed
+from jittok.kernels.memory.python_objects import encode_builtin
+from jittok.kernels.memory.python_objects.encode_builtin import NO_LIMIT, address_of
+from jittok.kernels.memory.python_objects.texts import bytes_data_offset, str_layout
+from jittok.kernels.normalize.nfc.normalizer import GROWTH, NO_MAP, find_changed, make_nfc_work, normalize_changed
 from jittok.kernels.structures.utf8_check import VALID, first_malformed
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ from jittok.common.unicode.libraries import mapping, normal_form
 from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.encode.buffers import Workspace
 from jittok.encode.cutters import no_tokens
+from jittok.encode.fallback.reference_encoder import by_reference, cut_words
 from jittok.encode.plan import BoundKernel, Extent, FragmentTexts, Step, exchanged, written
-from jittok.encode.reference_encoder import by_reference, cut_words
 from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, OUT_OF_WORK, PAD, TEXT
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I32, U8, frozen
@@ -45,8 +45,8 @@ from jittok.kernels.models.ugm.normalizer import STEP
 from jittok.kernels.models.ugm.normalizer_tables import RUNS, clustered_of, write_clusters
 from jittok.kernels.normalize.char_replacements import CharReplacements, char_replacements, write_replacements
 from jittok.kernels.normalize.decomposition import Decomposition, decomposition, find_disorder
-from jittok.kernels.normalize.nfc import find_changed
-from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc_tables
+from jittok.kernels.normalize.nfc.fragments import changed_fragments, nfc_tables
+from jittok.kernels.normalize.nfc.normalizer import find_changed
 from jittok.kernels.normalize.prefixes import strip_white, write_prefixes, write_runs
 from jittok.kernels.normalize.sentencepiece import SentencePieceTables, sentencepiece_tables, write_normalized
 from jittok.kernels.pretokenize.compile import one_set

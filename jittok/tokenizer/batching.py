@@ -92,7 +92,7 @@ def _plain(
     progress: Show,
 ) -> TokenArray:  # fmt: skip
     """One row a text."""
-    from jittok.encode.batch import encode_batch
+    from jittok.encode.threads.batch import encode_batch
 
     meanwhile = tok._rows_meanwhile(texts, add_special, parse_special, errors)
     if meanwhile is not None:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from jittok.common.digest import blake2b
 from jittok.common.pipeline import Pipeline
 from jittok.common.record import Record
-from jittok.encode.python_fallback import is_cheap
+from jittok.encode.fallback.first_texts import is_cheap
 from jittok.errors import IN_MEMORY, MalformedVocab, refuse_keywords
 from jittok.kernels.jit import WouldCompile, on_compile, run_interruptible, without_compiling
 from jittok.kernels.vocab_cache import folder, known_name, load_arrays, name_of, remember, save_arrays

@@ -202,7 +202,7 @@ def from_transformers(tokenizer: object) -> Tokenizer:
 
 def _chat_of(tokenizer: Any) -> Any:
     """The chat templates of an object, and the special tokens that these see."""
-    from jittok.chat.templates import DEFAULT, ChatFiles  # no text needs them
+    from jittok.chat.templates.finding import DEFAULT, ChatFiles  # no text needs them
 
     given = getattr(tokenizer, "chat_template", None)
     templates = given if isinstance(given, dict) else {DEFAULT: given}

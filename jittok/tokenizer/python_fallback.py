@@ -1,6 +1,6 @@
 """A few ids to text by the plain reference, as long as the kernels of decoding are not compiled.
 
-They take a second to compile, the reference some microseconds an id. `encode.python_fallback` counts both decoding and
+They take a second to compile, the reference some microseconds an id. `fallback.first_texts` counts both decoding and
 encoding, and decides when compiling pays.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.encode.python_fallback import COST_PER_TEXT, charge, is_cheap
+from jittok.encode.fallback.first_texts import COST_PER_TEXT, charge, is_cheap
 from jittok.errors import JittokError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from jittok.common.locks import once
 from jittok.common.pipeline import Pipeline
 from jittok.common.rows.ids import Ids
 from jittok.encode import limits
-from jittok.encode.python_fallback import (
+from jittok.encode.fallback.first_texts import (
     COST_PER_TEXT,
     around_rows,
     encode_batch_in_python,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from jittok.encode.cutters import EncodeOptions
     from jittok.encode.encoder import Encoder
     from jittok.kernels.inputs import Texts
-    from jittok.kernels.memory.encode_builtin import Builtin
+    from jittok.kernels.memory.python_objects.encode_builtin import Builtin
 
 A_TEXT = b"a text"
 IDS_PER_SLICE = 1 << 18
@@ -202,7 +202,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
         raw = to_bytes(text, rule.replace)
         if len(raw) < limits.LONG_TEXT and threads is None:
             return encoder.one(raw, rule).view(Ids)
-        from jittok.encode.batch import encode_one
+        from jittok.encode.threads.batch import encode_one
 
         return encode_one(encoder, raw, rule, threads).view(Ids)
 
@@ -214,7 +214,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
         if others:
             refuse_keywords(self.encode_stream, others)
         from jittok.common.rows import TokenArray
-        from jittok.encode.batch import stretches
+        from jittok.encode.threads.batch import stretches
 
         meanwhile = self._rows_meanwhile(texts, add_special, parse_special, errors)
         if meanwhile is not None:
@@ -235,7 +235,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
         """The ids of one long text, some at a time and in order: the first come before all are known."""
         if others:
             refuse_keywords(self.encode_parts, others)
-        from jittok.encode.batch import parts_of_one
+        from jittok.encode.threads.batch import parts_of_one
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         return (ids.view(Ids) for ids in parts_of_one(encoder, to_bytes(text, rule.replace), rule))
@@ -270,7 +270,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
             return self.encode(
                 text, add_special=add_special, parse_special=parse_special, errors=errors, threads=threads
             ).size
-        from jittok.encode.batch import count_one
+        from jittok.encode.threads.batch import count_one
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         return count_one(encoder, to_bytes(text, rule.replace), rule, threads)
@@ -282,7 +282,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
         """int64[n]: the lengths of the rows of `encode_batch`."""
         if others:
             refuse_keywords(self.count_batch, others)
-        from jittok.encode.batch import stretches
+        from jittok.encode.threads.batch import stretches
 
         meanwhile = self._rows_meanwhile(texts, add_special, parse_special, errors)
         if meanwhile is not None:
@@ -516,7 +516,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
         return self._general if plain is cleaning else ReferenceDecoder(plain)
 
     def _wait_for_kernels(self) -> None:
-        """From now on the kernels are compiled, however little there is to do (see `encode.python_fallback`)."""
+        """From now on the kernels are compiled, however little there is to do (see `encode.fallback.first_texts`)."""
         self._may_wait = self._text_may_wait = False
 
     # ---- spans and steps
@@ -529,7 +529,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
         if others:
             refuse_keywords(self.align, others)
         from jittok.align import Alignment
-        from jittok.encode.batch import stretches
+        from jittok.encode.threads.batch import stretches
 
         encoder, rule = self._rule(add_special, parse_special, errors)
         raw = to_bytes(text, rule.replace)
@@ -549,7 +549,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
         if others:
             refuse_keywords(self.align_batch, others)
         from jittok.align import UNITS, AlignmentBatch
-        from jittok.encode.batch import stretches
+        from jittok.encode.threads.batch import stretches
 
         if unit not in UNITS:
             raise ValueError(f"unit: found {unit!r}, expected 'bytes' or 'characters'")
@@ -582,7 +582,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
     @property
     def runs(self) -> str:
         """What encodes: "kernels", or "general path" and the steps that run in plain Python, exactly and slowly."""
-        from jittok.encode.reference_encoder import ReferenceEncoder, steps_of
+        from jittok.encode.fallback.reference_encoder import ReferenceEncoder, steps_of
 
         if isinstance(self._encoder, ReferenceEncoder):
             return f"general path, plain Python: {', '.join(steps_of(self._encoder.vocab))}"

@@ -11,8 +11,8 @@ from recorded_chats import HERE, NOW, standin, standin_tags, templates
 import jittok
 from jittok.chat.beginnings import Beginnings
 from jittok.chat.encoding import guarded_of
-from jittok.chat.environment import compiled
-from jittok.chat.rendering import chat_of, render_marked, render_plain
+from jittok.chat.templates.environment import compiled
+from jittok.chat.templates.rendering import chat_of, render_marked, render_plain
 from jittok.errors import JittokError, MixedToken, TemplateError
 
 WORDS = ["Hi", "Zürich", "2+2?", " ", "\n\n", "a < b", "<b>", "é𝄞", "{{ x }}", "\u017f", "</", "|>", "\\n", '"', "'"]

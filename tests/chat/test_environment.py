@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from jittok.chat import environment, marked
-from jittok.chat.environment import compiled
-from jittok.chat.rendering import chat_of, render_marked, render_plain
+from jittok.chat.templates import environment, marked
+from jittok.chat.templates.environment import compiled
+from jittok.chat.templates.rendering import chat_of, render_marked, render_plain
 from jittok.errors import MarksLost, TemplateError
 
 DOUBLING = "{% set ns = namespace(a='aaaa') %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}{% endfor %}"

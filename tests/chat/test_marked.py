@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jittok.chat.filters import KEEPING, OWN, json_text, to_json
-from jittok.chat.marked import Marked, concat, each_mark, holds, make, plain, printed, runs_of
+from jittok.chat.templates.filters import KEEPING, OWN, json_text, to_json
+from jittok.chat.templates.marked import Marked, concat, each_mark, holds, make, plain, printed, runs_of
 from jittok.errors import MarksLost
 
 LETTERS = "aB \n\tß'\"\\<é"

@@ -13,8 +13,8 @@ import pytest
 from recorded_chats import HERE, LLAMA_NOW, NOW, chats, rows, special_of, standin, standin_tags, templates
 
 import jittok
-from jittok.chat.environment import compiled
-from jittok.chat.rendering import chat_of, render_marked, render_plain
+from jittok.chat.templates.environment import compiled
+from jittok.chat.templates.rendering import chat_of, render_marked, render_plain
 from jittok.errors import JittokError
 from jittok.tokenizer import Tokenizer
 
@@ -63,7 +63,7 @@ def test_texts_and_ids_are_those_of_transformers(template: str) -> None:
 
 def rendered_like_llama_cpp(row: dict[str, Any], folder: Path, bos: str, eos: str) -> str | JittokError:
     """What `like="llama.cpp"` gives, with the special tokens of the vocabulary that was recorded."""
-    from jittok.chat.llama_cpp import as_llama_cpp, check_escapes
+    from jittok.chat.templates.llama_cpp import as_llama_cpp, check_escapes
 
     asked = dict(chats(folder)[row["chat"]])
     given = [asked.pop(name, None) for name in ("messages", "tools", "documents")]

@@ -13,7 +13,7 @@ from jittok.chunks.windows import LENGTH, NO_STEP, PARTS, ROW, TEXT, TOO_SHORT, 
 from jittok.chunks.written import RUN, Padding, write_padded, write_rows, write_spans, write_types
 from jittok.common.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT
 from jittok.kernels.jit import frozen
-from jittok.reference.windows import document_rows, rows
+from jittok.reference.chunks.windows import document_rows, rows
 
 SPECIAL = st.lists(st.tuples(st.integers(900, 910), st.integers(0, 3)), max_size=2)
 

@@ -17,7 +17,7 @@ from jittok.chunks import padding
 from jittok.chunks.rows import Rows
 from jittok.common.rows import TokenArray
 from jittok.errors import EncodingFailed, MalformedArray, UnsupportedVocab
-from jittok.reference import windows as reference
+from jittok.reference.chunks import windows as reference
 from jittok.tokenizer import Tokenizer
 
 TEXTS = ["one two three four five", "", "six seven", "eight nine ten"]

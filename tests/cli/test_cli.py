@@ -188,7 +188,7 @@ def test_a_bug_says_so(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Any) -> None:
         raise AssertionError("proof")
 
-    monkeypatch.setattr("jittok.cli.encode.open_vocab", broken)
+    monkeypatch.setattr("jittok.cli.texts.encode.open_vocab", broken)
     assert run("encode", "-p", "hi") == (
         2,
         b"",
@@ -203,7 +203,7 @@ def test_an_interrupt_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> 
     def interrupted(_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jittok.cli.encode.open_vocab", interrupted)
+    monkeypatch.setattr("jittok.cli.texts.encode.open_vocab", interrupted)
     assert run("encode", "-p", "hi") == (130, b"", "jittok encode: interrupted\n")
 
 
@@ -218,7 +218,7 @@ def test_an_interrupt_that_python_wraps_is_one(run: Any, monkeypatch: pytest.Mon
         except KeyboardInterrupt as error:
             raise RuntimeError from error
 
-    monkeypatch.setattr("jittok.cli.encode.open_vocab", interrupted)
+    monkeypatch.setattr("jittok.cli.texts.encode.open_vocab", interrupted)
     assert run("encode", "-p", "hi") == (130, b"", "jittok encode: interrupted\n")
 
 
@@ -231,7 +231,7 @@ def test_an_interrupt_that_another_error_hides_is_one(run: Any, monkeypatch: pyt
         raise ImportError("the extension failed")
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr("jittok.cli.encode.open_vocab", interrupted)
+    monkeypatch.setattr("jittok.cli.texts.encode.open_vocab", interrupted)
     try:
         assert run("encode", "-p", "hi") == (130, b"", "jittok encode: interrupted\n")
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -268,7 +268,7 @@ class Tok:
         print("started", file=sys.stderr, flush=True)
         for _ in range(50_000):  # 2 GB, should nobody stop it
             yield TokenArray(np.zeros(10_000, np.int32), [0, 10_000])
-import jittok.cli.encode as encode
+import jittok.cli.texts.encode as encode
 encode.open_vocab = lambda options: Tok()
 sys.exit(main(["encode", "--vocab", "x", "--ids", "-p", "hi", *sys.argv[1:]]))
 """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jittok.cli import COMMANDS, build_parser, main
-from jittok.cli.completion import commands_of
+from jittok.cli.machine.completion import commands_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BASH = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _jittok; printf "%s\\n" "${COMPREPLY[@]}"'

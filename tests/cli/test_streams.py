@@ -118,8 +118,8 @@ def test_a_long_document_is_printed_as_it_is_encoded(run: Any, tmp_path: Path, m
     text = "The quick brown fox <|endoftext|> jumps\nover <|endoftext|>it. " * 3000
     path.write_text(text)
     plain = run("encode", path)[1]
-    monkeypatch.setattr("jittok.cli.encode.LONG_DOCUMENT", 1000)
-    monkeypatch.setattr("jittok.cli.encode.IDS_PER_WRITE", 100)
+    monkeypatch.setattr("jittok.cli.texts.encode.LONG_DOCUMENT", 1000)
+    monkeypatch.setattr("jittok.cli.texts.encode.IDS_PER_WRITE", 100)
     monkeypatch.setattr("jittok.encode.limits.PART_BYTES", 10_000)
     assert run("encode", path)[1] == plain
     for option in ("--ids", "--json"):
@@ -150,10 +150,10 @@ def test_ctrl_c_is_one_line_also_while_modules_are_imported() -> None:
         "jittok.common.locks",
         "argparse",
         "jittok.cli",
-        "jittok.cli.encode",
+        "jittok.cli.texts.encode",
         "jittok.tokenizer.loading",
         "numpy",
-        "jittok.encode.batch",
+        "jittok.encode.threads.batch",
         "jittok.corpus",
     ):
         done = subprocess.run(
@@ -175,9 +175,9 @@ def test_compiling_is_told_on_a_terminal_and_leaves_a_clean_answer() -> None:
         "from jittok import cli\n"
         "from jittok.kernels.jit.compiling import compiling\n"
         "def told(*_):\n    with compiling('one'): pass\n    with compiling('two'): return 0\n"
-        "cli.encode.run, run = (lambda options: told() or run(options)), cli.encode.run\n"
+        "cli.texts.encode.run, run = (lambda options: told() or run(options)), cli.texts.encode.run\n"
     )
-    script = "import jittok.cli.encode, jittok.cli\n" + code + "raise SystemExit(cli.main())"
+    script = "import jittok.cli.texts.encode, jittok.cli\n" + code + "raise SystemExit(cli.main())"
     child = subprocess.Popen([sys.executable, "-c", script], stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
     shown = b""

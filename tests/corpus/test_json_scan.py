@@ -19,7 +19,7 @@ from jittok.corpus.ranges import documents
 from jittok.corpus.ranges.documents import read_texts
 from jittok.corpus.ranges.units import Key, RawRange
 from jittok.kernels.jit import JIT, frozen
-from jittok.reference.json_lines import plain_fields
+from jittok.reference.corpus.json_lines import plain_fields
 
 FIELDS = [["text"], ["id"], ["meta", "url"], ["meta"], ["text"], ["meta", "a", "text"]]
 NAMES = ["text", "id", "meta", "url", "a", "te\\u0078t", "text ", "", "é", "ide"]

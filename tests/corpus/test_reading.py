@@ -146,7 +146,7 @@ def test_kernels_that_were_always_wrong_are_found_by_the_reference(jsonl, tmp_pa
             assert wrong.encode(text).tolist() != tok.encode(text).tolist()
             assert "by the kernels" in difference["what"]
             assert "by the plain reference" in difference["what"]
-    monkeypatch.setattr("jittok.cli.verify.open_vocab", lambda _options: wrong)
+    monkeypatch.setattr("jittok.cli.data.verify.open_vocab", lambda _options: wrong)
     assert main(["verify", str(out), "--vocab", "gpt-2", "--all"]) == 1
     said = capfd.readouterr().out
     assert f"{len(found.differences)} differences" in said

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.encode import batch, buffers
+from jittok.encode import buffers
 from jittok.encode.buffers import Workspace
+from jittok.encode.threads import batch
 
 pytestmark = pytest.mark.skipif(not buffers.POSSIBLE, reason="only Linux has such mappings")
 COUNT = 3000

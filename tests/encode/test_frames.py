@@ -15,8 +15,8 @@ from jittok.encode.limits import LONGEST_WITH_GIL
 from jittok.encode.short_text import HOLDING, Cells, Copied, ShortCall, ShortTextFrame
 from jittok.kernels.fragments import PAD
 from jittok.kernels.jit import has_compiler
-from jittok.kernels.memory import encode_builtin
-from jittok.kernels.memory.objects import TEXT_OF_BYTES, StrLayout
+from jittok.kernels.memory.python_objects import encode_builtin
+from jittok.kernels.memory.python_objects.texts import TEXT_OF_BYTES, StrLayout
 
 GENERATION, UNCHANGED = 7, -3
 CLEARED = 64

@@ -11,8 +11,9 @@ import pytest
 from made_up import MADE_UP
 
 import jittok
-from jittok.encode import batch, encoder, limits, long_document, stretches
+from jittok.encode import encoder, limits
 from jittok.encode.buffers import Workspace
+from jittok.encode.threads import batch, long_document, stretches
 from jittok.errors import EncodingFailed, JittokError
 from jittok.kernels.inputs import Documents, containers
 from jittok.kernels.models import rwkv, ugm

@@ -6,8 +6,9 @@ import random
 import pytest
 
 import jittok
-from jittok.encode import limits, reference_encoder
-from jittok.encode.reference_encoder import fragment_ids
+from jittok.encode import limits
+from jittok.encode.fallback import reference_encoder
+from jittok.encode.fallback.reference_encoder import fragment_ids
 
 MARK = "\u2581"
 ROWS = ["?", MARK, "a", "b", "aa", MARK + "a", "\u0301", "\u0323", "\u1ea1", "\u00e1", "a\u0301", "\u00e9", " "]

@@ -11,7 +11,7 @@ from one_by_one import RULES, asked, builtin_of, ordinary, texts_of
 
 import jittok
 from jittok.encode import limits, short_text
-from jittok.kernels.memory import encode_builtin
+from jittok.kernels.memory.python_objects import encode_builtin
 
 FILES = Path(__file__).parents[1] / "data" / "files"
 

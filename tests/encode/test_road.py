@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import jittok
-from jittok.encode import python_fallback
+from jittok.encode.fallback import first_texts
 from jittok.kernels.jit import CHECKED, JIT
 from jittok.kernels.jit.frame import Call
 
@@ -19,7 +19,7 @@ PACKAGE = Path(jittok.__file__).parent
 def test_a_first_text_reaches_its_kernel_by_few_functions_in_few_files(name, monkeypatch):
     tok = jittok.Tokenizer(jittok.bundled(name).vocab, cache=False)
     tok._encoder.compiled()  # as it is written to the cache of vocabularies, or read from there
-    monkeypatch.setattr(python_fallback, "COMPILE_FIRST", True)
+    monkeypatch.setattr(first_texts, "COMPILE_FIRST", True)
     called, again = {}, Call.again
 
     def note(frame, event, _argument):

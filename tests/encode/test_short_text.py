@@ -24,8 +24,8 @@ import jittok
 from jittok.common.rows.ids import Ids
 from jittok.encode import limits, short_text
 from jittok.kernels.jit import JIT, shipped
-from jittok.kernels.memory import encode_builtin
-from jittok.kernels.memory.objects import bytes_data_offset, is_right, str_layout
+from jittok.kernels.memory.python_objects import encode_builtin
+from jittok.kernels.memory.python_objects.texts import bytes_data_offset, is_right, str_layout
 
 SHIP = Path(__file__).parents[2] / "ship"
 BUNDLED = ["bert", "gpt-2", "mistral", "t5"] if JIT else []

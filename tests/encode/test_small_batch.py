@@ -9,10 +9,10 @@ from drawn_files import SPLITS, byte_level_json, drawn_json, drawn_text
 
 import jittok
 from jittok.encode import limits, short_text
-from jittok.encode.batch import encode_batch
+from jittok.encode.threads.batch import encode_batch
 from jittok.errors import EncodingFailed
 from jittok.kernels.jit import JIT
-from jittok.kernels.memory.objects import bytes_data_offset
+from jittok.kernels.memory.python_objects.texts import bytes_data_offset
 
 RULES = [{}, {"add_special": True}, {"parse_special": True}, {"errors": "replace"}]
 quick = pytest.mark.skipif(not bytes_data_offset(), reason="texts are never read in place here")

@@ -15,8 +15,8 @@ from jittok.common.unicode.tables import CHARACTER_OF_BYTE
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT, U8, frozen, kernel
 from jittok.kernels.memory import composed_mask, composing_leads, window
-from jittok.kernels.normalize.nfc_fragments import NotUtf8, changed_fragments, nfc_tables
-from jittok.kernels.normalize.quick_check import COMPOSES, COMPOSES_MASK, LEADS, settled_mask
+from jittok.kernels.normalize.nfc.fragments import NotUtf8, changed_fragments, nfc_tables
+from jittok.kernels.normalize.nfc.quick_check import COMPOSES, COMPOSES_MASK, LEADS, settled_mask
 from jittok.kernels.structures.utf8_check import VALID, first_malformed
 from jittok.reference.pipeline import Runner
 

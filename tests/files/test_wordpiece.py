@@ -8,7 +8,7 @@ import pytest
 from drawn_files import BERT, drawn_text, drawn_words
 
 import jittok
-from jittok.encode import reference_encoder
+from jittok.encode.fallback import reference_encoder
 from jittok.files import read_pipeline
 from jittok.kernels.jit import JIT
 from jittok.kernels.models.wpm.alphabet import BLANK, DROPPED

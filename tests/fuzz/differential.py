@@ -22,9 +22,9 @@ from run import real_vocabs, shrink
 from texts import Texts
 from vocabs import random_vocab
 
-from jittok.encode.batch import encode_batch
 from jittok.encode.cutters import EncodeOptions
 from jittok.encode.encoder import Encoder
+from jittok.encode.threads.batch import encode_batch
 from jittok.errors import EncodingFailed, JittokError
 from jittok.kernels.pretoken_cache.tables import PretokenCache, make_cache
 from jittok.reference.tokenize import tokenize

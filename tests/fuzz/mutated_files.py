@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jittok.decode.reference_decoder import ReferenceDecodeFrame, ReferenceDecoder
-from jittok.encode.reference_encoder import ReferenceEncoder
+from jittok.encode.fallback.reference_encoder import ReferenceEncoder
 from jittok.errors import JittokError
 from jittok.files import read_pipeline
 

@@ -20,7 +20,7 @@ from mutated_files import TEXT, changed_values, mutations
 
 import jittok
 import jittok.files
-from jittok.encode.reference_encoder import ReferenceEncoder
+from jittok.encode.fallback.reference_encoder import ReferenceEncoder
 from jittok.errors import EncodingFailed, MalformedVocab, UnsupportedVocab
 
 SECONDS, MEGABYTES = 1.0, 100

@@ -381,7 +381,7 @@ def test_a_fork_amid_reading_a_table_of_characters_leaves_a_child_that_reads_oth
 def test_no_lock_is_made_that_a_fork_does_not_renew():
     """Those of one call may be any: a child begins calls of its own."""
     of_a_call = {"corpus/formats/base.py", "train/counting/counter.py", "train/counting/count.py",
-                 "train/counting/files.py", "encode/long_document.py", "kernels/jit/interruptible.py",
+                 "train/counting/files.py", "encode/threads/long_document.py", "kernels/jit/interruptible.py",
                  "kernels/jit/pool.py", "common/locks.py", "corpus/tasks/crew.py", "corpus/tasks/run.py",
                  "corpus/tasks/shares.py"}  # fmt: skip
     words = re.compile(r"cached_property|\b(?:R?Lock|Condition|Semaphore|Event)\(\)|allocate_lock")

@@ -20,8 +20,8 @@ from texts import Texts
 
 import jittok
 from jittok.common.rows import Ragged, TokenArray
-from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
+from jittok.encode.threads.batch import encode_batch
 from jittok.errors import EncodingFailed
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import JIT, frozen

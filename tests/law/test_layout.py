@@ -49,6 +49,19 @@ def test_no_file_is_longer_than_800_lines() -> None:
     assert not long, f"more than one concept in {long}?"
 
 
+MOST_MODULES = 12
+
+
+def test_no_folder_holds_more_than_12_modules() -> None:
+    modules: dict[str, int] = {}
+    for path in (ROOT / "jittok").rglob("*.py"):
+        folder = str(path.parent.relative_to(ROOT))
+        modules[folder] = modules.get(folder, 0) + (path.stem != "__init__")
+    assert len(modules) > 50  # the search finds something
+    full = {folder: count for folder, count in modules.items() if count > MOST_MODULES}
+    assert not full, f"which of these modules are one concept: {full}?"
+
+
 MOST_NAMES = 24
 """What a newcomer meets in the package: what users import, and the rooms between a text and its ids."""
 INNER = ("kernels", "common")

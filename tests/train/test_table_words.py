@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jittok.errors import EncodingFailed
 from jittok.kernels.inputs import documents
 from jittok.kernels.jit import JIT
-from jittok.kernels.memory import wide_texts
+from jittok.kernels.memory.python_objects import wide_texts
 from jittok.train.counting import table
 from jittok.train.counting.count import count, shares_of
 from jittok.train.counting.counter import Counter

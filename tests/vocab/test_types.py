@@ -15,8 +15,8 @@ from jittok.align.aligner import Aligner
 from jittok.common.pipeline.steps import TEXT as AS_IT_IS
 from jittok.common.rows import Ragged
 from jittok.decode.pieces import build_pieces
-from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
+from jittok.encode.threads.batch import encode_batch
 from jittok.errors import EncodingFailed, UnsupportedVocab
 from jittok.kernels.pretokenize.records import pre_names
 from jittok.vocab import types
@@ -122,7 +122,7 @@ NAMED = {
     "vocab/releases.py",  # `tokenizer.ggml.model` of releases
     "reference/attributes.py",  # llama.cpp's default ids, for the judge of attributes
     "common/pipeline/pipeline.py",  # a file's model under the name that a GGUF has for it
-    "encode/file_plan.py", "encode/prepared_texts.py", "encode/reference_encoder.py",  # kernels of such models
+    "encode/file_plan.py", "encode/prepared_texts.py", "encode/fallback/reference_encoder.py",  # their kernels
     "files/rwkv.py",  # a format of that name
     "compat/components.py", "compat/names.py", "compat/sentencepiece.py",  # a GGUF as other libraries see it
     "compat/tokenizers.py", "compat/tracing.py", "compat/transformers.py",  # the same

@@ -32,7 +32,8 @@ class Words:
                 paths[old.removeprefix("tests/")] = new.removeprefix("tests/")
         for old, new in moves.items():  # folders that moved as a whole
             before, after = old.rpartition("/")[0], new.rpartition("/")[0]
-            if before != after and "/" in before:
+            whole = all(name in moves for name in project.paths if name.startswith(f"{before}/"))
+            if before != after and "/" in before and whole:
                 paths.setdefault(before, after)
         self.paths = paths
         every = sorted(map(re.escape, paths), key=len, reverse=True)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.align.conversions import character_spans
-from jittok.chunks.texts.chains import CutOptions
 from jittok.chunks.texts.cutter import Cut, Cutter, Likes
 from jittok.chunks.texts.pieces import Piece, PieceRows
 from jittok.chunks.texts.preferred import WAYS, ends
-from jittok.encode.stretches import Stretch, progress_bar, stretches_of, thread_count
+from jittok.chunks.texts.search.chains import CutOptions
+from jittok.encode.threads.stretches import Stretch, progress_bar, stretches_of, thread_count
 from jittok.errors import EncodingFailed
 from jittok.kernels.inputs import PADDING, Documents
 from jittok.kernels.jit import frozen

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.chunks.texts.adjacent import Adjacent
-from jittok.chunks.texts.chain import (
+from jittok.chunks.texts.clusters import cluster_table, mark_clusters
+from jittok.chunks.texts.search.chains import Answers, CutOptions
+from jittok.chunks.texts.search.kernel import advance
+from jittok.chunks.texts.search.state import (
     AT_ONCE,
     BEGIN,
     FIELDS,
@@ -26,9 +29,6 @@ from jittok.chunks.texts.chain import (
     TEXT_START,
     TEXT_STOP,
 )  # fmt: skip
-from jittok.chunks.texts.chains import Answers, CutOptions
-from jittok.chunks.texts.clusters import cluster_table, mark_clusters
-from jittok.chunks.texts.search import advance
 from jittok.encode.plan import FragmentTexts
 from jittok.errors import EncodingFailed
 from jittok.kernels.fragments import TEXT_PREFIXED

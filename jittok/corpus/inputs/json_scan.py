@@ -3,7 +3,7 @@
 A line is plain if a strict reader of JSON finds an object in it, with a string of valid UTF-8 in the field of the text;
 what stands in its other fields may also be NaN, a number that no float holds, a lone surrogate or invalid UTF-8. Names
 that could be meant and are written with escapes, depth of more than MOST_DEPTH and lines of more than LONGEST bytes
-are left to Python, and so is every error. `jittok.reference.json_lines` says the same in plain Python.
+are left to Python, and so is every error. `jittok.reference.corpus.json_lines` says the same in plain Python.
 
 Strings are read 64 bytes at a time: one mask of quotation marks, backslashes and control characters. The bytes before
 the first of these are copied as they are. Nothing in a line costs more than a look at each byte; a duplicate name

@@ -14,7 +14,7 @@ from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 def encode_on_threads(encoder: RangeEncoder, ranges: Iterator[RawRange], threads: int | None) -> Iterator[Encoded]:
     """Ranges in order, each encoded by one thread. The calling thread reads ahead.
     When the generator is closed, threads end at their next step."""
-    from jittok.encode.stretches import thread_count
+    from jittok.encode.threads.stretches import thread_count
 
     count = thread_count(threads)
     pending: deque[Future[Encoded]] = deque()

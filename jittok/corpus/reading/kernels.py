@@ -1,6 +1,6 @@
 """The reader's kernels: rows of ids with their segments and positions, the order of sequences, and best fit.
 
-The reference is `jittok/reference/sequences.py`.
+The reference is `jittok/reference/corpus/sequences.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Orders without an index: a cipher of the numbers below a count. `jittok/reference/sequences.py` defines them."""
+"""Orders without an index: a cipher of the numbers below a count. `jittok/reference/corpus/sequences.py` defines
+them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which ids make a sequence: every so many ids (`Split`), or a table of pieces. `jittok/reference/sequences.py` defines
-all ways.
+"""Which ids make a sequence: every so many ids (`Split`), or a table of pieces.
+`jittok/reference/corpus/sequences.py` defines all ways.
 
 A table takes 12 bytes a piece and 8 a sequence: 0.5 % of ids of two bytes in sequences of 2,048. A large one is in a
 file that has no name any more, so no one else can change it.

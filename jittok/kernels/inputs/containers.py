@@ -23,7 +23,13 @@ from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs.arrow import of_arrow
 from jittok.kernels.inputs.texts import PADDING, PART_BYTES, Documents, to_bytes
 from jittok.kernels.jit import frozen
-from jittok.kernels.memory.objects import bytes_in_place, can_read_in_place, joined_texts, memory_at, texts_in_place
+from jittok.kernels.memory.python_objects.texts import (
+    bytes_in_place,
+    can_read_in_place,
+    joined_texts,
+    memory_at,
+    texts_in_place,
+)
 
 BLOCK = 512
 """Texts joined at once: ASCII ones need no encoding one by one."""
@@ -46,7 +52,7 @@ _encoded = 0
 
 def reads_wide() -> bool:
     """Whether kernels are to read `str` that are not ASCII: they need not be compiled, or there was much such text."""
-    from jittok.kernels.memory.wide_texts import join_utf8, read_wide
+    from jittok.kernels.memory.python_objects.wide_texts import join_utf8, read_wide
 
     return _encoded >= WORTH_COMPILING or (join_utf8.at_hand() and read_wide.at_hand())
 
@@ -175,7 +181,7 @@ def _parts_in_place(
     widths = None
     rows = np.flatnonzero((sizes < 0) & (weights <= LONGEST_TOGETHER)) if wide else addresses[:0]
     if rows.size and int(weights[rows].sum()) >= wide:
-        from jittok.kernels.memory.wide_texts import wide_texts
+        from jittok.kernels.memory.python_objects.wide_texts import wide_texts
 
         widths = wide_texts(kept, rows, addresses)
         sizes = np.where(widths > 0, (-1 - sizes) * widths, sizes)

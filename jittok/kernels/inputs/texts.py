@@ -38,7 +38,8 @@ class Documents(NamedTuple):
     With `kept` the texts are read in place, in Python's objects: offsets count from the lowest address, which is that
     of `data`, and point past the end of `data`, so only kernels may use them. With `theirs` someone else may write to
     `data` at any time; kernels may read a text twice, so they get a copy (`own`). With `widths`, which is opt-in, text
-    k has characters of widths[k] bytes, or is UTF-8 where that is 0 (see `memory.wide_texts`); a copy is UTF-8.
+    k has characters of widths[k] bytes, or is UTF-8 where that is 0 (see `python_objects.wide_texts`); a copy is
+    UTF-8.
     """
 
     data: NDArray[np.uint8]
@@ -80,7 +81,7 @@ class Documents(NamedTuple):
         """A copy of data[start:stop], a part of one document."""
         if self.kept is None:
             return self.data[start:stop].tobytes()
-        from jittok.kernels.memory.objects import text_at
+        from jittok.kernels.memory.python_objects.texts import text_at
 
         return text_at(self.data.ctypes.data + start, stop - start)
 
@@ -117,11 +118,16 @@ def utf8_of(
     addresses: NDArray[np.int64], sizes: NDArray[np.int64], widths: NDArray[np.uint8],
     capacity: NDArray[np.uint8] | None, numbers: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:  # fmt: skip
-    """UTF-8 of texts from addresses (see `memory.wide_texts`) one after the other, with PAD zeros after them, and
-    int64[texts + 1] where they begin and end: in `capacity`, if that is large enough. EncodingFailed, which
+    """UTF-8 of texts from addresses (see `python_objects.wide_texts`) one after the other, with PAD zeros after
+    them, and int64[texts + 1] where they begin and end: in `capacity`, if that is large enough. EncodingFailed, which
     names document numbers[k], for a lone surrogate."""
-    from jittok.kernels.memory.objects import text_at
-    from jittok.kernels.memory.wide_texts import CODECS, SPARE_BYTES, UTF8_BYTES_PER_CHARACTER, join_utf8
+    from jittok.kernels.memory.python_objects.texts import text_at
+    from jittok.kernels.memory.python_objects.wide_texts import (
+        CODECS,
+        SPARE_BYTES,
+        UTF8_BYTES_PER_CHARACTER,
+        join_utf8,
+    )
 
     most = int((sizes * UTF8_BYTES_PER_CHARACTER[widths]).sum()) + max(SPARE_BYTES, PAD)
     data = np.empty(most + most // 4, np.uint8) if capacity is None or capacity.size < most else capacity

@@ -1,6 +1,6 @@
 """The only place that reads and writes memory past Numba's array types: `elements` (elements, words, bits), `blocks`
 (64 bytes or 16 words at once), `characters` (16 or 32 of a `str` at once), `keys` (16 bytes at once), `byte_maps`,
-`byte_masks` and `word_stores`. Every operation has a checked twin; see `elements`. `objects` reads texts where Python
+`byte_masks` and `word_stores`. Every operation has a checked twin; see `elements`. `texts` reads texts where Python
 keeps them.
 
 These modules write LLVM code, so they import Numba. Fast kernels that come from the cache do not need them: here their

@@ -19,9 +19,9 @@ from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_0, SPACE_MAR
 from jittok.errors import MalformedVocab
 from jittok.kernels.jit import I32, I64, U8, U32, OutI64, OutU8, as_int64, frozen, helper, kernel
 from jittok.kernels.memory import Window, get_u8, get_word, put_u8, put_word, window
-from jittok.kernels.normalize.charsmap_steps import longest_known_key, user_end
-from jittok.kernels.normalize.charsmap_table import BEGINS_USER, PLAIN, TIED, CharsmapKeys, byte_kinds, charsmap_keys
-from jittok.kernels.normalize.xcda import read_charsmap, root_base
+from jittok.kernels.normalize.charsmap.keys import BEGINS_USER, PLAIN, TIED, CharsmapKeys, byte_kinds, charsmap_keys
+from jittok.kernels.normalize.charsmap.lookup import longest_known_key, user_end
+from jittok.kernels.normalize.charsmap.xcda import read_charsmap, root_base
 from jittok.kernels.structures.double_array import DoubleArray, build_double_array
 from jittok.kernels.structures.long_keys import Ahead, LongKeys, forget, long_keys, open_ahead, open_long
 
@@ -39,7 +39,7 @@ class SentencePieceTables(NamedTuple):
     units: U32
     root: int
     replacements: U8
-    kinds: U8  # [256] see `jittok.kernels.normalize.charsmap_table`
+    kinds: U8  # [256] see `jittok.kernels.normalize.charsmap.keys`
     prefix: int  # 1: a space before each text
     squeeze: int  # 1: leading, repeated and trailing spaces are removed
     growth: int  # limit of bytes that one byte becomes

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from jittok.common.display.progress import EVERY, Bar, Show, count_of
 from jittok.common.writers.atomic_files import naming
 from jittok.encode.limits import STRETCH_BYTES
-from jittok.encode.stretches import stretches_of, thread_count
+from jittok.encode.threads.stretches import stretches_of, thread_count
 from jittok.errors import CorpusError, EncodingFailed
 from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import Documents

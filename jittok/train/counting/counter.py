@@ -20,7 +20,7 @@ from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import Documents
 from jittok.kernels.inputs.texts import utf8_of
 from jittok.kernels.jit import Call
-from jittok.kernels.memory.objects import memory_at
+from jittok.kernels.memory.python_objects.texts import memory_at
 from jittok.kernels.pretokenize.splitters.general import make_split_work
 from jittok.kernels.pretokenize.splitters.gpt2 import MALFORMED
 from jittok.train.counting.kernels import AT_BYTE, AT_TEXT, CHUNK, NEED, NEED_WORK, PAUSE, CountedTexts, CutWork

@@ -20,7 +20,7 @@ from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I64, U8, OutI64, OutU8, as_int64, helper, kernel
 from jittok.kernels.memory import window
-from jittok.kernels.normalize.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
+from jittok.kernels.normalize.charsmap.xcda import NO_MATCH, OUTSIDE, Charsmap, longest_key, read_charsmap
 from jittok.kernels.structures.utf8 import well_formed
 
 IDENTITY = "identity"

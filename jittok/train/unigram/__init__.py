@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.encode.stretches import thread_count
+from jittok.encode.threads.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 from jittok.train.counting.count import How, count

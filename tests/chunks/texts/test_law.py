@@ -11,7 +11,7 @@ import regex
 from texts_to_cut import ALL, LARGE, random_text
 
 import jittok
-from jittok.reference.chunks import Cuts, TooManyIds, clusters
+from jittok.reference.chunks.texts import Cuts, TooManyIds, clusters
 
 BEYOND = 40
 """Boundaries after the end of a piece that are tried."""

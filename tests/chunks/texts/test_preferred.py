@@ -5,7 +5,7 @@ import random
 import pytest
 
 from jittok.chunks.texts.preferred import ends
-from jittok.reference.chunks import LINES, SENTENCES
+from jittok.reference.chunks.texts import LINES, SENTENCES
 
 CHARACTERS = "ab.!?\u2026\u3002\uff01\uff1f\u0964\u061f\"')]\u300d\u300f\u201d \n\n\r\t\v\x85\u2028\u3000\xa0"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jittok.corpus.reading import packing
 from jittok.corpus.reading.kernels import next_fit, permute
 from jittok.corpus.reading.order import NearOrder, Order, name_of
-from jittok.reference import sequences as plain
+from jittok.reference.corpus import sequences as plain
 
 
 @given(count=st.one_of(st.integers(1, 300), st.integers(1 << 40, 1 << 62)), seed=st.integers(0, 1 << 70))

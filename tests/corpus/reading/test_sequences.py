@@ -15,7 +15,7 @@ import jittok.corpus
 from jittok.corpus import sequences
 from jittok.corpus.reading import files, packing, parts, rows
 from jittok.errors import CorpusError
-from jittok.reference import sequences as plain
+from jittok.reference.corpus import sequences as plain
 
 PAD = 50256
 

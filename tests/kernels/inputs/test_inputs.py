@@ -11,8 +11,8 @@ from jittok.errors import EncodingFailed
 from jittok.kernels import inputs
 from jittok.kernels.fragments import PAD
 from jittok.kernels.inputs import arrow, containers, documents, to_bytes
-from jittok.kernels.memory import objects
-from jittok.kernels.memory.objects import can_read_in_place, texts_in_place
+from jittok.kernels.memory.python_objects import texts as objects
+from jittok.kernels.memory.python_objects.texts import can_read_in_place, texts_in_place
 
 TEXTS = ["a", "", "héllo wörld, longer than twelve bytes", "x" * 20]
 BYTES = [text.encode() for text in TEXTS]

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.encode import batch, limits, short_text
+from jittok.encode import limits, short_text
+from jittok.encode.threads import batch
 from jittok.errors import EncodingFailed
 from jittok.kernels.inputs import containers, documents, reads_wide
-from jittok.kernels.memory import encode_builtin, wide_texts
+from jittok.kernels.memory.python_objects import encode_builtin, wide_texts
 
 pytestmark = pytest.mark.skipif(not wide_texts.FAST, reason="no text is read in place")
 UNKNOWN, NORMAL = 1, 4

@@ -19,8 +19,8 @@ from jittok.kernels.jit import stamps
 TESTS = Path(__file__).parents[2]
 SETS = ["syn-rwkv"]
 NEEDED = [
-    "kernels.memory.objects",
-    "kernels.memory.wide_texts",
+    "kernels.memory.python_objects.texts",
+    "kernels.memory.python_objects.wide_texts",
     "decode.pieces",
     "decode.rows",
     "kernels.merging.left_to_right_build",

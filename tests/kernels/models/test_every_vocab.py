@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jittok
-from jittok.encode.batch import encode_batch
 from jittok.encode.encoder import Encoder
+from jittok.encode.threads.batch import encode_batch
 from jittok.errors import EncodingFailed
 from jittok.kernels.jit import JIT
 from jittok.kernels.merging.left_to_right import BUILD_ON_DEMAND, IMPOSSIBLE, READY, UNORDERED

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jittok.kernels.jit import frozen
-from jittok.kernels.normalize.xcda import CHECK, LEVELS, ends_soon, find_cycle, links_of
+from jittok.kernels.normalize.charsmap.xcda import CHECK, LEVELS, ends_soon, find_cycle, links_of
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 300, 1000])

@@ -11,7 +11,7 @@ from nfc_tables import VERSION, build_nfc
 from jittok.common.unicode import nfc as data
 from jittok.common.unicode.tables import utf8
 from jittok.kernels.jit import JIT, frozen
-from jittok.kernels.normalize.nfc_fragments import changed_fragments, nfc, nfc_tables
+from jittok.kernels.normalize.nfc.fragments import changed_fragments, nfc, nfc_tables
 from jittok.reference.normalize.nfc import nfc as reference
 from jittok.reference.text import mapped
 

@@ -9,9 +9,9 @@ from charsmap import build_charsmap
 
 from jittok.errors import MalformedVocab
 from jittok.kernels.jit import frozen, standalone
-from jittok.kernels.normalize import charsmap_table, xcda
-from jittok.kernels.normalize.charsmap_table import charsmap_keys
-from jittok.kernels.normalize.xcda import ENDS, NO_MATCH, OUTSIDE, read_charsmap
+from jittok.kernels.normalize.charsmap import keys, xcda
+from jittok.kernels.normalize.charsmap.keys import charsmap_keys
+from jittok.kernels.normalize.charsmap.xcda import ENDS, NO_MATCH, OUTSIDE, read_charsmap
 
 longest_key = standalone(xcda.longest_key)
 
@@ -55,8 +55,8 @@ def test_the_longest_key_counts(text, found):
 def test_more_room_is_made_for_keys_until_there_is_enough(monkeypatch):
     raw = build_charsmap({b"%03d" % k: b"x" * (k % 3) for k in range(300)})
     whole = charsmap_keys(read_charsmap(np.frombuffer(raw, np.uint8), "file"))
-    monkeypatch.setattr(charsmap_table, "FIRST_CAPACITY", 2)
-    small = charsmap_table._all_keys(read_charsmap(np.frombuffer(raw, np.uint8), "file"))
+    monkeypatch.setattr(keys, "FIRST_CAPACITY", 2)
+    small = keys._all_keys(read_charsmap(np.frombuffer(raw, np.uint8), "file"))
     assert [each.tolist() for each in small] == [each.tolist() for each in whole]
     assert whole.data.tobytes() == b"".join(b"%03d" % k for k in range(300))
 
@@ -74,18 +74,18 @@ def test_keys_of_up_to_so_many_bytes_are_listed_alone():
 @pytest.mark.parametrize(
     ("mapped", "kind"),
     [
-        (b"a", charsmap_table.MAPPED),
-        (b"ab", charsmap_table.MAPPED),
-        (b"a\x80", charsmap_table.TIED),
-        (b"a\xff", charsmap_table.TIED),
-        (b"a\xcc\x81", charsmap_table.TIED),
-        (b"b", charsmap_table.PLAIN),
+        (b"a", keys.MAPPED),
+        (b"ab", keys.MAPPED),
+        (b"a\x80", keys.TIED),
+        (b"a\xff", keys.TIED),
+        (b"a\xcc\x81", keys.TIED),
+        (b"b", keys.PLAIN),
     ],
 )
 def test_an_ascii_byte_is_tied_where_all_its_keys_go_on_with_a_byte_of_a_wide_character(mapped, kind):
     data = np.frombuffer(b"c" + mapped, np.uint8)
-    found = charsmap_table.CharsmapKeys(data, np.array([0, 1, data.size]), np.zeros(0, np.uint8), np.zeros(3, np.int64))
-    assert charsmap_table.byte_kinds(found)[ord("a")] == kind
+    found = keys.CharsmapKeys(data, np.array([0, 1, data.size]), np.zeros(0, np.uint8), np.zeros(3, np.int64))
+    assert keys.byte_kinds(found)[ord("a")] == kind
 
 
 def test_nul_ends_a_walk_even_where_a_unit_would_match_it():

@@ -16,9 +16,9 @@ from jittok.common.pipeline.steps import SqueezeLlama
 from jittok.common.unicode.characters import SPACE_BYTE
 from jittok.kernels.jit import F32, U8, OutF64, OutI32, OutU8, OutU64, frozen
 from jittok.kernels.models.ugm.rules import TokenTexts, VocabLattice, span_rules
-from jittok.kernels.normalize.charsmap_table import BEGINS_USER, CharsmapKeys, byte_kinds, charsmap_keys
+from jittok.kernels.normalize.charsmap.keys import BEGINS_USER, CharsmapKeys, byte_kinds, charsmap_keys
+from jittok.kernels.normalize.charsmap.xcda import Charsmap, read_charsmap, root_base
 from jittok.kernels.normalize.spaces import SpaceRules, space_rules
-from jittok.kernels.normalize.xcda import Charsmap, read_charsmap, root_base
 from jittok.kernels.pretoken_cache.run_loop import NO_BLANK, ONE_BLANK, SEPARATE
 from jittok.kernels.pretoken_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.kernels.safe_cuts import cuts, rules

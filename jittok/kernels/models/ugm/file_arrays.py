@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from jittok.kernels.jit import I32, U8, U16, OutF64, OutI32, OutI64, OutU8, OutU64
 from jittok.kernels.models.ugm.lattice import BUFFER_SIZE as FOUND
 from jittok.kernels.models.ugm.lattice import DEPTH
-from jittok.kernels.normalize.xcda import Charsmap
+from jittok.kernels.normalize.charsmap.xcda import Charsmap
 from jittok.kernels.pretoken_cache.span_loop import CHUNK, SpanWork, make_span_work, regrow_span_work
 from jittok.kernels.safe_cuts.cuts import BLANK, CLASSES, LETTER, SpanRules
 from jittok.kernels.structures.double_array import DoubleArray
@@ -59,7 +59,7 @@ class UnigramFileArrays(NamedTuple):
     tail: int  # 1: a space at the end of a text is a word by itself
     mark: I32  # ids of that word
     prefix: int  # 1: a space is put before a text
-    kinds: U8  # [256] kinds of bytes, see `normalize.charsmap_table`
+    kinds: U8  # [256] kinds of bytes, see `charsmap.keys`
     table: CharacterTable
     charsmap: Charsmap
     map_root: int

@@ -19,8 +19,8 @@ from jittok.kernels.models.ugm.file_arrays import CharacterTable, UnigramFileArr
 from jittok.kernels.models.ugm.lattice import HIGHEST, RESET
 from jittok.kernels.models.ugm.normalizer_tables import read_steps
 from jittok.kernels.models.ugm.rules import TokenTexts, VocabLattice, span_rules
-from jittok.kernels.normalize.charsmap_table import BEGINS_USER, CharsmapKeys, byte_kinds, charsmap_keys
-from jittok.kernels.normalize.xcda import Charsmap, read_charsmap, root_base
+from jittok.kernels.normalize.charsmap.keys import BEGINS_USER, CharsmapKeys, byte_kinds, charsmap_keys
+from jittok.kernels.normalize.charsmap.xcda import Charsmap, read_charsmap, root_base
 from jittok.kernels.pretoken_cache.run_loop import NO_BLANK, ONE_BLANK
 from jittok.kernels.safe_cuts.cuts import BLANK, CLASSES, ILL, LETTER, WIDE
 from jittok.kernels.structures.double_array import DoubleArray, build_double_array

@@ -62,8 +62,8 @@ from jittok.kernels.models.ugm.rounding import (
     total_here,
     write_path,
 )
-from jittok.kernels.normalize.charsmap_steps import longest_known_key
-from jittok.kernels.normalize.charsmap_table import TIED
+from jittok.kernels.normalize.charsmap.keys import TIED
+from jittok.kernels.normalize.charsmap.lookup import longest_known_key
 from jittok.kernels.pretoken_cache.fragment_loop import Spans, make_encode_fragments
 from jittok.kernels.pretoken_cache.lookup import DEFERRED, flush_nothing, make_resolve
 from jittok.kernels.pretoken_cache.records import BARRED

@@ -28,8 +28,8 @@ from jittok.kernels.models.ugm.lattice import (
     move,
     token_before,
 )
-from jittok.kernels.normalize.charsmap_steps import longest_known_key, user_path
-from jittok.kernels.normalize.charsmap_table import BEGINS_USER, PLAIN, TIED
+from jittok.kernels.normalize.charsmap.keys import BEGINS_USER, PLAIN, TIED
+from jittok.kernels.normalize.charsmap.lookup import longest_known_key, user_path
 from jittok.kernels.normalize.spaces import INSIDE, OUTSIDE, PREPENDED, SpaceRules
 from jittok.kernels.pretoken_cache.fragment_loop import Spans, make_encode_by_spans
 from jittok.kernels.pretoken_cache.lookup import make_resolve

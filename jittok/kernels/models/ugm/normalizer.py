@@ -24,8 +24,8 @@ from jittok.kernels.jit import helper
 from jittok.kernels.memory import Window, get_i32, get_u8, get_u16, put_u8, window
 from jittok.kernels.models.ugm.file_arrays import UnigramFileArrays, UnigramFileWork
 from jittok.kernels.models.ugm.lattice import DEPTH
-from jittok.kernels.normalize.charsmap_steps import longest_known_key, user_path
-from jittok.kernels.normalize.charsmap_table import BEGINS_USER, PLAIN, TIED
+from jittok.kernels.normalize.charsmap.keys import BEGINS_USER, PLAIN, TIED
+from jittok.kernels.normalize.charsmap.lookup import longest_known_key, user_path
 from jittok.kernels.pretoken_cache.span_loop import WHOLE
 from jittok.kernels.structures.double_array import BASE, NO_VALUE, PARENT, ROOT, UNIT, VALUE
 

@@ -55,10 +55,10 @@ from jittok.kernels.models.ugm.normalizer import (
     NormalizerWindow,
     table_step,
 )
-from jittok.kernels.normalize.charsmap_table import MAPPED as NOT_PLAIN
-from jittok.kernels.normalize.charsmap_table import PLAIN, TIED, CharsmapKeys, charsmap_keys
+from jittok.kernels.normalize.charsmap.keys import MAPPED as NOT_PLAIN
+from jittok.kernels.normalize.charsmap.keys import PLAIN, TIED, CharsmapKeys, charsmap_keys
+from jittok.kernels.normalize.charsmap.xcda import read_charsmap
 from jittok.kernels.normalize.decomposition import BORDER, unstable
-from jittok.kernels.normalize.xcda import read_charsmap
 from jittok.kernels.pretokenize.classes import distinct, two_stage_of
 from jittok.kernels.structures.double_array import build_double_array
 
@@ -355,7 +355,7 @@ class Clustered(NamedTuple):
     """A compiled character map of sentencepiece as `tokenizers` applies it, for whole texts of models whose other
     normalization steps work on copies."""
 
-    kinds: U8  # [256] kinds of bytes, see `normalize.charsmap_table`
+    kinds: U8  # [256] kinds of bytes, see `charsmap.keys`
     table: CharacterTable
     growth: int  # the most bytes that one byte becomes
 

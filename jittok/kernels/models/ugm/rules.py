@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.unicode.characters import SPACE_BYTE, SPACE_MARK_BYTES, SPACE_MARK_CODE
-from jittok.kernels.normalize.charsmap_table import CharsmapKeys
+from jittok.kernels.normalize.charsmap.keys import CharsmapKeys
 from jittok.kernels.pretokenize.classes import UNICODE_SIZE, distinct
 from jittok.kernels.safe_cuts import cuts, rules
 from jittok.kernels.safe_cuts.cuts import BLANK, CLASSES, CONTROL, DIGIT, LETTER, LONGEST_PATH, OTHER, TIED, WIDE

@@ -1,0 +1,1 @@
+"""Commands that put a tokenizer beside others."""

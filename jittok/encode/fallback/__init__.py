@@ -1,0 +1,1 @@
+"""What the Python reference encodes: texts that no kernel covers, and the first ones while kernels are not compiled."""

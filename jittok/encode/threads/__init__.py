@@ -1,0 +1,1 @@
+"""Many texts, or one long one, on several threads."""

@@ -1,0 +1,1 @@
+"""NFC: a quick check, then the fragments that change."""

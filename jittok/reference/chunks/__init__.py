@@ -1,0 +1,1 @@
+"""Cut texts and rows of ids: what `jittok.chunks` must find."""
