@@ -44,7 +44,8 @@ function inner(chip, token, begins) {
 
 // A list of tokens with one tab stop. others: the token ends of other vocabularies. say, look: called with the chosen one.
 function draw(box, found, text, others, say, look) {
-  const begins = clusters([...text].slice(0, found.tokens.length ? found.tokens.at(-1)[2] : 0).join(""));
+  const last = found.tokens.at(-1)?.[2] ?? 0, points = [...text.slice(0, 2 * last)].slice(0, last);   // what is drawn, not all of the text
+  const begins = clusters(points.join(""));
   begins.taken = new Set();
   const rows = document.createDocumentFragment(), injected = found.injections ?? [];
   found.tokens.forEach((token, k) => {
@@ -59,7 +60,7 @@ function draw(box, found, text, others, say, look) {
       learned, injection: injected.some(([a, b]) => start < b && stop > a),
     };
     for (const [name, on] of Object.entries(classes)) if (on) chip.classList.add(name);
-    const shown = [...text].slice(start, stop).join("");
+    const shown = points.slice(start, stop).join("");
     const bytes = chip.classList.contains("part") ? `, bytes ${chip.textContent}` : "";
     chip.setAttribute("aria-label", `${JSON.stringify(shown)}${bytes}, id ${id}`);
     chip.setAttribute("aria-selected", "false");
