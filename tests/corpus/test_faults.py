@@ -15,7 +15,7 @@ from pathlib import Path
 import far
 import pytest
 
-from jittok.corpus.store import bucket, claim, client, open_store
+from jittok.corpus.store import bucket, client, open_store, uploads
 from jittok.corpus.store.base import Store, Unreachable
 
 pytest.importorskip("obstore")
@@ -38,31 +38,6 @@ def place(tmp_path: Path) -> Store:
     return open_store(f"s3://{far.BUCKET}/{tmp_path.name}-{time.time_ns()}")
 
 
-def everything(store: Store, data: bytes) -> None:
-    """All that a store can do, once; what it says is checked."""
-    folder = store.scratch("w")
-    (folder / "part").write_bytes(data)
-    store.publish(folder / "part", "npy/00000.bin", "run 1 part 0")
-    assert store.mark_of("npy/00000.bin") == "run 1 part 0"
-    store.put("plan.json", b"{}")
-    store.put("plan.json", b"[]")
-    lease = claim(store, "t/0.lease", 60)
-    assert lease is not None  # it is this process's, whatever the answer was
-    assert claim(store, "t/0.lease", 60) is None
-    assert lease.renew()
-    assert store.read("npy/00000.bin") == data
-    assert store.read("npy/00000.bin", 3, len(data) - 7) == data[3:-7]
-    assert store.read("plan.json") == b"[]"
-    assert [each[:2] for each in store.objects()] == [
-        ("npy/00000.bin", len(data)), ("plan.json", 2), ("t/0.lease", len(store.read("t/0.lease")))
-    ]  # fmt: skip
-    assert not store.create("plan.json", b"other")
-    lease.release()
-    assert store.head("t/0.lease") is None
-    store.clear("npy")
-    assert [each.name for each in store.objects()] == ["plan.json"]
-
-
 @pytest.mark.parametrize(
     ("mode", "every"),  # a stalled request takes a second
     [(mode, every) for mode in (*far.MODES, "all") for every in (2, 3, 5) if mode != "stall" or every == 5],
@@ -72,7 +47,7 @@ def test_whatever_fails_at_every_kth_request_all_is_right_at_last(
 ) -> None:
     store = place(tmp_path)
     impatient.spoil(mode, every)
-    everything(store, os.urandom(SMALL_PIECE + 1_000_000))
+    far.everything(store, os.urandom(SMALL_PIECE + 1_000_000))
     assert impatient.counts["faults"] > 0
     impatient.spoil("", 0)
 
@@ -96,6 +71,55 @@ def test_a_lost_answer_to_the_completion_of_an_upload_is_decided_by_what_is_ther
     assert store.discard_unfinished() >= 0
     assert store.discard_unfinished() == 0  # none is left
     assert store.read("x") == data
+
+
+@pytest.mark.parametrize("mode", far.MODES)
+def test_uploads_of_the_dead_are_ended_whatever_fails_meanwhile(
+    impatient: far.Proxy, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JITTOK_CLOUD_TIMEOUT", "0.3")
+    store = place(tmp_path)
+    keys, key = uploads._keys(), store.place.removeprefix(f"s3://{far.BUCKET}/")
+    assert keys is not None
+    for k in range(3):
+        assert uploads._ask("POST", far.BUCKET, f"{key}/npy/{k}", {"uploads": ""}, keys)[0] == 200
+    impatient.spoil(mode, 2)
+    assert len(uploads._listed(far.BUCKET, key, keys)) == 3
+    ended = store.discard_unfinished()
+    assert impatient.counts["faults"] > 0
+    impatient.spoil("", 0)
+    assert ended >= 2  # of one, the answer may be lost
+    assert uploads._listed(far.BUCKET, key, keys) == []
+
+
+def test_uploads_that_may_not_be_listed_are_a_warning_at_once(
+    impatient: far.Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = place(tmp_path)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "notthesecret")
+    assert store.discard_unfinished() == 0
+    assert "are not removed: status 403" in caplog.text
+    assert impatient.counts["requests"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "environ", "plain"),
+    [
+        ("s3", {"AWS_ENDPOINT": "http://h"}, True), ("s3", {"AWS_ENDPOINT": "https://h"}, False),
+        ("az", {"AZURE_STORAGE_ENDPOINT": "http://h/a"}, True), ("az", {"AZURE_STORAGE_USE_EMULATOR": "true"}, True),
+        ("az", {}, False), ("gs", {"GOOGLE_BASE_URL": "http://h"}, True), ("gs", {"GOOGLE_ALLOW_HTTP": "TRUE"}, True),
+        ("gs", {"GOOGLE_ALLOW_HTTP": "false"}, False), ("s3", {"AZURE_ALLOW_HTTP": "true"}, False),
+    ],
+)  # fmt: skip
+def test_servers_without_tls_are_those_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, kind: str, environ: dict[str, str], plain: bool
+) -> None:
+    for names in (*client.ENDPOINTS.values(), *client.WITHOUT_TLS.values()):
+        for name in names:
+            monkeypatch.delenv(name, raising=False)
+    for name, text in environ.items():
+        monkeypatch.setenv(name, text)
+    assert client._is_plain(kind) == plain
 
 
 def test_a_server_that_is_gone_is_said_in_a_bounded_time(

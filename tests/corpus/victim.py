@@ -13,9 +13,10 @@ from pathlib import Path
 
 import jittok
 from jittok.corpus import Options
-from jittok.corpus.compiler import compile_corpus, run_corpus
+from jittok.corpus.compiler import compile_corpus, finish_corpus, plan_corpus, run_corpus
 from jittok.corpus.shards import writer
-from jittok.corpus.store import disk
+from jittok.corpus.store import bucket, client, disk
+from jittok.corpus.tasks import shares
 
 TOK = None
 
@@ -29,15 +30,47 @@ def tokenizer():
     return TOK
 
 
-def run(inputs, out, options, threads=1, die_at=None, keep=1.0, part=None):
-    """Compile, or do a part of what was planned; with `die_at`, die of SIGKILL at that change of the directory, an
-    append having written its share."""
-    if die_at is not None:
-        _die_at(die_at, keep)
-    if part is not None:
-        run_corpus(out, tokenizer(), part=part, threads=threads)
+def run(inputs, out, options, step="compile", threads=1, parts=None, **how):
+    """Compile, or plan, run a part or finish. With `die_at`, die of SIGKILL at that change of the directory, an append
+    having written its share `keep`; with `die_at_request`, at that request to a bucket, before or after it (`keep`)."""
+    _prepare(how)
+    if step == "plan":
+        plan_corpus(inputs, tokenizer(), out, options, parts=parts)
+    elif step == "finish":
+        finish_corpus(out)
+    elif step == "run" or "part" in how:
+        run_corpus(out, tokenizer(), threads=threads, **how)
     else:
         compile_corpus(inputs, tokenizer(), out, options, threads=threads)
+
+
+def _prepare(how):
+    """Take out of a task what is not for the call: where it dies, its environment, and how patient it is."""
+    keep = how.pop("keep", 1.0)
+    if (number := how.pop("die_at", None)) is not None:
+        _die_at(number, keep)
+    if (number := how.pop("die_at_request", None)) is not None:
+        _die_at_request(number, keep)
+    os.environ.update(how.pop("environ", {}))
+    if (piece := how.pop("piece", None)) is not None:
+        bucket.PIECE, client.FIRST_WAIT, client.LONGEST_WAIT = piece, 0.01, 0.05
+        shares.LEASE_SECONDS, shares.POLL_SECONDS = 2.0, 0.2
+
+
+def _die_at_request(number, keep):
+    count, tried = 0, client.tried
+
+    def counted(where, ask):
+        nonlocal count
+        count += 1
+        if count == number and keep < 0.5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = tried(where, ask)
+        if count == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    client.tried = counted
 
 
 def _die_at(number, keep):

@@ -107,9 +107,14 @@ class Bucket(Store):
 
         def ask() -> tuple[bytes, str]:
             found = client.library().get(self._client, key)
-            return bytes(found.bytes()), found.meta["e_tag"] or ""
+            return bytes(found.bytes()), found.meta[self._condition] or ""
 
         return client.tried(self.where(name), ask)
+
+    @property
+    def _condition(self) -> str:
+        """What conditional requests name an object's state by: Google's take its generation, not its tag."""
+        return "version" if self._at.kind == "gs" else "e_tag"
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a small object if there is none of this name (If-None-Match); whether there was none."""
@@ -117,7 +122,7 @@ class Bucket(Store):
 
     def replace(self, name: str, data: bytes, tag: str) -> bool:
         """Write a small object if the one that is there has this tag (If-Match); whether it had."""
-        return self._conditional(name, data, {"e_tag": tag})
+        return self._conditional(name, data, {self._condition: tag})
 
     def _conditional(self, name: str, data: bytes, mode: Any) -> bool:
         key, library = self._key(name), client.library()

@@ -59,6 +59,30 @@ KINDS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "azure": 
 """Schemes of URLs, and how the same are named here."""
 
 
+ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}  # fmt: skip
+"""Variables with the server's URL, where it is not the provider's own."""
+WITHOUT_TLS = {
+    "s3": ("AWS_ALLOW_HTTP",), "gs": ("GOOGLE_ALLOW_HTTP",),
+    "az": ("AZURE_ALLOW_HTTP", "AZURE_STORAGE_USE_EMULATOR", "AZURE_USE_EMULATOR"),
+}  # fmt: skip
+"""Variables that say that a server speaks plain HTTP."""
+
+
+def endpoint_of(kind: str) -> str:
+    """The URL of a server that the environment names, "" for the provider's own."""
+    return next((os.environ[name] for name in ENDPOINTS.get(kind, ()) if os.environ.get(name)), "")
+
+
+def _is_plain(kind: str) -> bool:
+    """Whether requests may go without TLS: the options of a client, which take the place of these variables, have it
+    off."""
+    said = (os.environ.get(name, "").lower() for name in WITHOUT_TLS.get(kind, ()))
+    return kind == "http" or endpoint_of(kind).startswith("http://") or any(text in ("1", "true") for text in said)
+
+
 def parse(url: str) -> Bucketed:
     """The bucket and the prefix of a URL. CorpusError for one without a bucket."""
     scheme, _, rest = url.partition("://")
@@ -170,12 +194,11 @@ def _made(stores: Any, place: Bucketed) -> Any:
     kind, bucket, _ = place
     if kind == "memory":
         return stores.MemoryStore()
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    plain = kind == "http" or (kind == "s3" and endpoint.startswith("http://"))
+    endpoint = endpoint_of(kind)
     common: dict[str, Any] = {
         "client_options": {
             "timeout": timedelta(seconds=timeout()), "connect_timeout": timedelta(seconds=min(timeout(), 10.0)),
-            **({"allow_http": True} if plain else {}),
+            **({"allow_http": True} if _is_plain(kind) else {}),
         },
         "retry_config": {"max_retries": INNER_TRIES, "retry_timeout": timedelta(seconds=3 * timeout())},
     }  # fmt: skip
@@ -259,5 +282,10 @@ def tried(where: str, ask: Callable[[], T]) -> T:
                 expected = "a server that answers (network, endpoint and credentials; then the same command again)"
                 raise Unreachable(where, InWords(f"{OWN_TRIES} times {found}"), expected) from None
             log.info("%s: %s; trying again", masked(where), found)
-        time.sleep(min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(0.5, 1.0))  # noqa: S311
+        pause(attempt)
     raise AssertionError
+
+
+def pause(attempt: int) -> None:
+    """Wait after a request that failed, the longer the more often it has."""
+    time.sleep(min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(0.5, 1.0))  # noqa: S311

@@ -10,17 +10,24 @@ import hmac
 import http.client
 import logging
 import os
+from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
 
+from jittok.corpus.store import client
 from jittok.corpus.store.client import boto_session, timeout
 
+T = TypeVar("T")
 log = logging.getLogger("jittok")
 MOST_BYTES = 16 << 20
 """Of one answer: a thousand uploads have less than 2 MB."""
 MOST_PAGES = 100
+PASSING = (408, 425, 429)
+"""Statuses below 500 that another try may not get."""
+FAULTS = (OSError, http.client.HTTPException, ElementTree.ParseError)
 EMPTY = hashlib.sha256(b"").hexdigest()
 
 
@@ -49,13 +56,25 @@ def abort(bucket: str, prefix: str) -> int:
     try:
         for upload in _listed(bucket, prefix, keys):
             query = {"uploadId": upload.upload}
-            status, _ = _ask("DELETE", bucket, upload.key, query, keys)
-            if status not in (204, 200, 404):
-                raise OSError(f"status {status}")
+            status, _ = _tried(partial(_ask, "DELETE", bucket, upload.key, query, keys))
             ended += status != 404
-    except (OSError, http.client.HTTPException, ElementTree.ParseError) as error:
+    except FAULTS as error:
         log.warning("s3://%s/%s: uploads that were never completed are not removed: %s", bucket, prefix, error)
     return ended
+
+
+def _tried(ask: Callable[[], T]) -> T:
+    """What a request returns, made as often as those of obstore."""
+    for attempt in range(client.OWN_TRIES):
+        try:
+            return ask()
+        except PermissionError:
+            raise
+        except FAULTS:
+            if attempt + 1 == client.OWN_TRIES:
+                raise
+        client.pause(attempt)
+    raise AssertionError
 
 
 def _keys() -> Keys | None:
@@ -74,12 +93,7 @@ def _listed(bucket: str, prefix: str, keys: Keys) -> list[Upload]:
     found: list[Upload] = []
     query = {"uploads": "", "prefix": prefix}
     for _ in range(MOST_PAGES):
-        status, body = _ask("GET", bucket, "", query, keys)
-        if status != 200:
-            raise OSError(f"status {status} for their list")
-        if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
-            raise OSError("an answer that is no list")
-        tree = ElementTree.fromstring(body)  # noqa: S314  bounded, and without entities
+        tree = _tried(partial(_page, bucket, query, keys))
         space = tree.tag.partition("}")[0] + "}" if tree.tag.startswith("{") else ""
         for each in tree.iter(f"{space}Upload"):
             key, number = each.findtext(f"{space}Key") or "", each.findtext(f"{space}UploadId") or ""
@@ -92,11 +106,20 @@ def _listed(bucket: str, prefix: str, keys: Keys) -> list[Upload]:
     return found
 
 
+def _page(bucket: str, query: dict[str, str], keys: Keys) -> ElementTree.Element:
+    """A part of the list of uploads."""
+    status, body = _ask("GET", bucket, "", query, keys)
+    if status != 200:
+        raise PermissionError(f"status {status} for their list")
+    if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
+        raise PermissionError("an answer that is no list")
+    return ElementTree.fromstring(body)  # noqa: S314  bounded, and without entities
+
+
 def _ask(method: str, bucket: str, key: str, query: dict[str, str], keys: Keys) -> tuple[int, bytes]:
-    """Status and body of a signed request."""
+    """Status (of success, or 404) and body of a signed request. PermissionError where it would be refused again."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    parts = urlsplit(endpoint or f"https://s3.{region}.amazonaws.com")
+    parts = urlsplit(client.endpoint_of("s3") or f"https://s3.{region}.amazonaws.com")
     path = quote(f"{parts.path.rstrip('/')}/{bucket}/{key}", safe="/-_.~")
     asked = "&".join(f"{quote(name, safe='-_.~')}={quote(text, safe='-_.~')}" for name, text in sorted(query.items()))
     now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
@@ -112,6 +135,10 @@ def _ask(method: str, bucket: str, key: str, query: dict[str, str], keys: Keys) 
         body = answer.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise OSError("an answer that is too long")
+        if answer.status >= 500 or answer.status in PASSING:
+            raise OSError(f"status {answer.status}")
+        if answer.status not in (200, 204, 404):
+            raise PermissionError(f"status {answer.status}")
         return answer.status, body
     finally:
         connection.close()

@@ -94,8 +94,9 @@ def _number(name: str, environ: Mapping[str, str]) -> int:
 class Claims:
     """Free tasks, one after the other, each with a lease that is renewed until the task is done or failed."""
 
-    def __init__(self, work: Work, stop: Cancellation, seconds: float = LEASE_SECONDS) -> None:
-        self.context, self.stop, self.seconds = work, stop, seconds
+    def __init__(self, work: Work, stop: Cancellation, seconds: float | None = None) -> None:
+        """`seconds`: of a lease, LEASE_SECONDS by default."""
+        self.context, self.stop, self.seconds = work, stop, LEASE_SECONDS if seconds is None else seconds
         self._held: dict[int, Lease] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
