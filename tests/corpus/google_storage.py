@@ -31,7 +31,8 @@ class Kept(NamedTuple):
 
 
 class Google(http.server.ThreadingHTTPServer):
-    """One bucket. `uploads`: those that were begun and not completed."""
+    """One bucket. `uploads`: those that were begun and not completed. `ends`: so many of them are ended by
+    somebody else as soon as a piece comes ("piece"), or when they are to be completed ("complete")."""
 
     daemon_threads = True
 
@@ -39,6 +40,7 @@ class Google(http.server.ThreadingHTTPServer):
         self.objects: dict[str, Kept] = {}
         self.uploads: dict[str, tuple[dict[str, str], dict[int, bytes]]] = {}
         self.generation, self.lock = 1000, threading.Lock()
+        self.ends = {"piece": 0, "complete": 0}
         super().__init__(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -49,6 +51,11 @@ class Google(http.server.ThreadingHTTPServer):
         names = ("client_email", "private_key", "private_key_id")
         account = {"gcs_base_url": self.url, "disable_oauth": True, **dict.fromkeys(names, "")}
         return {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(account), "GOOGLE_ALLOW_HTTP": "true"}
+
+    def end(self, when: str, number: str) -> None:
+        if self.ends[when]:
+            self.ends[when] -= 1
+            self.uploads.pop(number, None)
 
     def keep(self, key: str, data: bytes, meta: dict[str, str]) -> Kept:
         self.generation += 1
@@ -80,10 +87,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         query = {name: texts[0] for name, texts in parse_qs(parts.query, keep_blank_values=True).items()}
         bucket, _, key = unquote(parts.path.lstrip("/")).partition("/")
-        assert bucket == BUCKET
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         with self.server.lock:
-            getattr(self, self.command.lower())(key, query, body)
+            if bucket != BUCKET:
+                self.answer(404, b"<Error><Code>NoSuchBucket</Code></Error>")
+            else:
+                getattr(self, self.command.lower())(key, query, body)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = asked  # noqa: N815
 
@@ -128,6 +137,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def put(self, key: str, query: dict[str, str], body: bytes) -> None:
         if "uploadId" in query:
+            self.server.end("piece", query["uploadId"])
             if query["uploadId"] not in self.server.uploads:
                 return self.answer(404, b"<Error><Code>NoSuchUpload</Code></Error>")
             self.server.uploads[query["uploadId"]][1][int(query["partNumber"])] = body
@@ -144,6 +154,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.server.uploads[number] = self.meta(), {}
             said = f"<Bucket>{BUCKET}</Bucket><Key>{escape(key)}</Key><UploadId>{number}</UploadId>"
             return self.answer(200, f"<InitiateMultipartUploadResult>{said}</InitiateMultipartUploadResult>".encode())
+        self.server.end("complete", query["uploadId"])
         if query["uploadId"] not in self.server.uploads:
             return self.answer(404, b"<Error><Code>NoSuchUpload</Code></Error>")
         meta, pieces = self.server.uploads.pop(query["uploadId"])

@@ -115,23 +115,36 @@ def test_a_corpus_is_planned_made_in_parts_finished_verified_and_read(
     assert not google.uploads
 
 
-def test_an_upload_that_another_cut_short_is_made_again(place: str) -> None:
+@pytest.fixture
+def at_google(google: Google, monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
+    for name, text in google.environment.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setattr(bucket, "PIECE", 3_000)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    client._clients.clear()
+    yield google
+    client._clients.clear()
+
+
+@pytest.mark.parametrize("when", ["piece", "complete"])
+def test_an_upload_that_another_ends_is_made_again(at_google: Google, when: str) -> None:
     """Who finishes a corpus ends the uploads of the dead, and may hit one of the living."""
-    store = open_store(place)
-    folder, tried = store.scratch("w"), client.tried
-    (folder / "part").write_bytes(os.urandom(30_000))
-    data, ended = (folder / "part").read_bytes(), []
-
-    def once(where: str, ask: Any) -> Any:
-        def first() -> Any:
-            if not ended:
-                ended.append(None)
-                raise client.library().exceptions.GenericError("no such upload")
-            return ask()
-
-        return tried(where, first)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "tried", once)
-        store.publish(folder / "part", "x", "mark")
+    store = open_store(f"gs://{far.BUCKET}/{time.time_ns()}")
+    folder, data = store.scratch("w"), os.urandom(30_000)
+    (folder / "part").write_bytes(data)
+    at_google.ends[when] = 2
+    store.publish(folder / "part", "x", "mark")
+    assert at_google.ends[when] == 0
     assert store.read("x") == data
+    assert not at_google.uploads
+
+
+@pytest.mark.parametrize("size", [10, 30_000])
+def test_a_bucket_that_is_not_there_is_said_at_once(at_google: Google, size: int) -> None:
+    store = open_store(f"gs://nobucket/{time.time_ns()}")
+    folder = store.scratch("w")
+    (folder / "part").write_bytes(bytes(size))
+    begun = time.monotonic()
+    with pytest.raises((CorpusError, FileNotFoundError), match="nobucket"):
+        store.publish(folder / "part", "x", "mark")
+    assert time.monotonic() - begun < 5, at_google.url

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -22,6 +23,7 @@ MOST_PIECES = 9000
 """Of one upload; servers take 10,000."""
 AT_ONCE = 4
 """Pieces of an upload that are under way at once."""
+NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 MARK = "jittok"
 """The key under which an object carries who has written it."""
 
@@ -155,8 +157,8 @@ class Bucket(Store):
                 facts, found = self._attributes(key)
                 if facts is not None and facts.size == size and found == attributes[MARK]:
                     return
-                if isinstance(error, FileNotFoundError):
-                    raise library.exceptions.GenericError(client.said(error)) from None
+                if isinstance(error, FileNotFoundError) and not NO_BUCKET.search(str(error)):  # another has ended it
+                    raise library.exceptions.GenericError("the upload was ended before it was complete") from None
                 raise
 
         client.tried(self.where(name), ask)
