@@ -33,9 +33,10 @@ IN_MEMORY = "vocabulary in memory"
 _OPTION = r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)"
 _WITH_VALUE = r"(?<![\w-])--(engine|input-format|llama-cpp|on-error|pre) (\w[\w.]*\w)"
 _SAME = (
-    "alphabet append-eos bos by cache-bytes column dtype engine eos explain field join keep like limit-alphabet "
-    "llama-cpp max-document-bytes max-token-length memory min-frequency normalization on-error out pad pre pre-regex "
-    "range-bytes sample separator shard-bytes size special train-val unk weight work"
+    "alphabet append-eos bos by cache-bytes column dtype engine eos explain field join keep learn like "
+    "limit-alphabet llama-cpp max-document-bytes max-token-length memory messages min-frequency normalization now "
+    "on-error out pad pre pre-regex range-bytes sample separator shard-bytes size special template tools "
+    "train-val trusted unk weight work"
 )
 IN_PYTHON = {
     **{name: name.replace("-", "_") for name in _SAME.split()},
@@ -48,6 +49,7 @@ IN_PYTHON = {
     "part": "part",
     "parts": "parts",
     "save-words": "Counts.save",
+    "variable": "variables",
     "vocab": "tok",
 }
 """Command-line options that occur in messages -> their names in Python."""

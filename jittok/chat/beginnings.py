@@ -14,6 +14,9 @@ from jittok.chat.templates.marked import SOURCE, Runs
 
 LOOKED_AT = 4
 """Characters that a token is recognized by."""
+END = "\0"
+"""Written after each part of a message: what ends in the beginning of a token is found by it. One that is in a message
+too costs a search with literal text, no more."""
 MOST_TAILS = 1024
 """Ends of the template's texts that are remembered."""
 
@@ -23,10 +26,12 @@ class Beginnings:
 
     def __init__(self, tokens: Iterable[str]) -> None:
         texts = sorted(set(filter(None, tokens)))
-        self._ends = [frozenset(text[:k] for text in texts if len(text) > k) for k in range(1, LOOKED_AT)]
+        ends = {text[:k] for text in texts for k in range(1, min(len(text), LOOKED_AT))}
         starts = sorted({text[:LOOKED_AT] for text in texts})
-        self._starts = re.compile("|".join(map(re.escape, starts)) or r"(?!)", re.DOTALL)
+        looked_for = [*starts, *sorted(text + END for text in ends)]
+        self._found = re.compile("|".join(map(re.escape, looked_for)) or r"(?!)", re.DOTALL).search
         self._prefixes = frozenset(text[:k] for text in texts for k in range(1, len(text)))
+        self._lasts = frozenset(text[-1] for text in self._prefixes)
         self._longest = max(map(len, texts), default=1)
         self._tails: dict[str, bool] = {}
 
@@ -34,21 +39,19 @@ class Beginnings:
         """Whether no token has a character of a message: none begins in one, and none that begins in the template's
         text goes on in one. theirs[mark]: whether the characters of that mark are a message's."""
         at, before = 0, False  # before: whether the template's text is just before
-        starts, (ones, twos, threes) = self._starts, self._ends
+        parts: list[str] = []
         for size, mark in runs:
             end = at + size
             if theirs[mark & SOURCE]:
-                if starts.search(text, at, end) is not None:
+                if before and text[at - 1] in self._lasts and self._goes_on(text[max(at - self._longest, 0) : at]):
                     return False
-                if text[end - 1] in ones or text[end - 2 : end] in twos or text[end - 3 : end] in threes:
-                    return False
-                if before and self._goes_on(text[max(at - self._longest, 0) : at]):
-                    return False
+                parts.append(text[at:end])
                 before = False
             else:
                 before = True
             at = end
-        return True
+        parts.append("")
+        return self._found(END.join(parts)) is None
 
     def _goes_on(self, tail: str) -> bool:
         """Whether a text ends within a token."""

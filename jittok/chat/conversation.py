@@ -13,7 +13,7 @@ from jittok.chat.spans import plain_spans, spans_of
 from jittok.chat.templates.environment import Compiled, compiled
 from jittok.chat.templates.finding import ChatFiles, chat_files, choose
 from jittok.chat.templates.llama_cpp import as_llama_cpp, check_escapes, without_around
-from jittok.chat.templates.rendering import Chat, chat_of, render_marked, render_plain
+from jittok.chat.templates.rendering import Chat, Rendered, chat_of, render_marked, render_plain
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -62,6 +62,12 @@ class Conversations:
             raise TypeError(f"trusted: found a str, expected a collection of roles: ({trusted!r},)")
         if mixed not in ("error", "text"):
             raise ValueError(f"mixed: found {mixed!r}, expected 'error' or 'text'")
+        encoding, rendered = self.rendered(messages, request, variables)
+        return encoding.ids(rendered, trusted, mixed)
+
+    def rendered(self, messages: Any, request: Request, variables: dict[str, Any]) -> tuple[Encoding, Rendered]:
+        """The text of a chat with the origin of its characters, and how it is encoded. Raises what `render` does,
+        MarksLost."""
         template, chat = self._prepared(messages, request, variables)
         rendered = render_marked(template, chat)
         adds = request.like == "llama.cpp"
@@ -69,7 +75,13 @@ class Conversations:
             check_escapes(template, rendered.text)
             start, stop = without_around(self._tok, rendered.text)
             rendered = rendered.part(start, stop)
-        return self._encoding(template, adds).ids(rendered, trusted, mixed)
+        return self._encoding(template, adds), rendered
+
+    def sources(self, request: Request) -> list[str]:
+        """The templates that chats may be rendered by: of those without tools, and of those with, if it is another.
+        Raises what `render` does."""
+        some: tuple[Any, ...] = (None, [])
+        return [*dict.fromkeys(choose(self.files.templates, request.template, tools) for tools in some)]
 
     def _prepared(self, messages: Any, request: Request, variables: dict[str, Any]) -> tuple[Compiled, Chat]:
         for name in NOT_VARIABLES.keys() & variables.keys():

@@ -148,16 +148,16 @@ class ChatIds:
         template writes after them, such as the token that ends a turn, is 0. ChatError if the template prints none of
         them.
         """
+        if not self._generates and any(own := are_assistants(self._rendered)):
+            check_written(self._rendered, own)
+        return self.written()
+
+    def written(self) -> NDArray[np.uint8]:
+        """`assistant_mask`, also where the template prints no assistant's text: then all are 0."""
         places = self._places
         if self._generates:
             return frozen(overlaps(places, places.generated, self.spans), np.uint8)
-        own = [role in ASSISTANT and path[0] == "messages" for path, role in self._rendered.sources]
-        written = np.array([False, *own])[places.marks]
-        if any(own) and not written.any():
-            raise ChatError(
-                "assistant_mask", InWords("a template without {% generation %} that prints no assistant's text"),
-                "a template that says what the assistant writes",
-            )  # fmt: skip
+        written = np.array([False, *are_assistants(self._rendered)])[places.marks]
         return frozen(overlaps(places, written, self.spans), np.uint8)
 
     def __len__(self) -> int:
@@ -165,6 +165,20 @@ class ChatIds:
 
     def __repr__(self) -> str:
         return f"ChatIds({self.ids.size} ids, {len(self.fields)} texts)"
+
+
+def are_assistants(rendered: Rendered) -> list[bool]:
+    """Whether each text of a chat is of an assistant's message."""
+    return [role in ASSISTANT and path[0] == "messages" for path, role in rendered.sources]
+
+
+def check_written(rendered: Rendered, own: list[bool]) -> None:
+    """ChatError if none of the texts that are the assistant's is in a rendered chat."""
+    if not any(mark & SOURCE and own[(mark & SOURCE) - 1] for _, mark in rendered.runs):
+        raise ChatError(
+            "assistant_mask", InWords("a template without {% generation %} that prints no assistant's text"),
+            "a template that says what the assistant writes",
+        )  # fmt: skip
 
 
 def overlaps(places: Places, wanted: NDArray[np.bool_], spans: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -232,19 +246,28 @@ class Encoding(NamedTuple):
         )  # fmt: skip
         found = encode_documents(self.rule, docs, counts, mixed == "text")
         made = ChatIds(found.ids, rendered, self.generates, lambda: self.spans(docs, counts, found, mixed == "text"))
-        _check_model(self.rule, found, made, counts, raw)
+        suspects = self.suspects(found)
+        if suspects.any():
+            check_model(suspects, found, made.spans, counts, raw, self.rule.options is not None)
         return made
 
+    def suspects(self, found: LiteralIds) -> NDArray[np.bool_]:
+        """bool[ids]: guarded ids that the vocabulary's model may have made of literal text."""
+        suspects: NDArray[np.bool_] = self.rule.is_guarded[found.ids]
+        if self.rule.options is not None:
+            suspects[found.ends[found.tokens >= 0] - 1] = False  # cut out of the text, so checked
+        return suspects
 
-def _check_model(rule: GuardedRule, found: LiteralIds, made: ChatIds, counts: NDArray[np.uint32], raw: bytes) -> None:
-    """Raise ChatError if a guarded id stands for literal text: then the vocabulary's model makes it of plain text."""
-    suspects = rule.is_guarded[found.ids]
-    if rule.options is not None:
-        suspects[found.ends[found.tokens >= 0] - 1] = False  # cut out of the text, so checked
+
+def check_model(
+    suspects: NDArray[np.bool_], found: LiteralIds, spans: NDArray[np.int64], counts: NDArray[np.uint32], raw: bytes,
+    by_kernels: bool,
+) -> None:  # fmt: skip
+    """Raise ChatError if a suspect stands for literal text: then the vocabulary's model makes it of plain text."""
     for k in np.flatnonzero(suspects).tolist():
-        begin, end = made.spans[k].tolist()
+        begin, end = spans[k].tolist()
         literal = np.diff(counts[begin : end + 1].astype(np.int64)).astype(bool)
         own = bytes(byte for byte, theirs in zip(raw[begin:end], literal.tolist(), strict=True) if not theirs)
-        if literal.any() and (rule.options is not None or own.strip() != raw[begin:end].strip()):
+        if literal.any() and (by_kernels or own.strip() != raw[begin:end].strip()):
             what = f"a message's text {raw[begin:end]!r} that the vocabulary's model makes token {int(found.ids[k])}"
             raise ChatError(f"byte {begin}", InWords(what), "a text without this control token")

@@ -21,6 +21,8 @@ STRUCTURE = frozenset({"role", "type"})
 """Keys whose short plain names belong to the form of a chat, not to its text."""
 USUAL = frozenset(["user", "assistant", "system", "tool", "developer", "function", "text", "image", "object", "string"])
 """Values of these that most chats have."""
+NO_TEXT = frozenset({int, float, bool})
+"""Types of plain values that are no text."""
 LONGEST_NAME = 32
 """Characters of such a name."""
 FORM = REASONING | {
@@ -44,19 +46,28 @@ class Source(NamedTuple):
 
 def plain_data(value: Any, depth: int = 0) -> Any:
     """A value as plain JSON types, which have no methods of their own."""
+    kind = type(value)
+    if kind is str or value is None or kind in NO_TEXT:
+        return value
     if depth > MOST_DEPTH:
         raise ChatError("messages", InWords(f"data of more than {MOST_DEPTH} levels"), "fewer")
-    if value is None or type(value) in (str, int, float, bool):
-        return value
+    depth += 1
+    if kind is dict:
+        return {
+            (key if type(key) is str else plain_data(key, depth)): part
+            if type(part) is str
+            else plain_data(part, depth)
+            for key, part in value.items()
+        }
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, Mapping):
-        return {plain_data(key, depth + 1): plain_data(part, depth + 1) for key, part in value.items()}
+        return {plain_data(key, depth): plain_data(part, depth) for key, part in value.items()}
     if isinstance(value, list):
-        return [plain_data(part, depth + 1) for part in value]
+        return [plain_data(part, depth) for part in value]
     if isinstance(value, tuple):
-        return tuple(plain_data(part, depth + 1) for part in value)
-    return _of_object(value, depth + 1)
+        return tuple(plain_data(part, depth) for part in value)
+    return _of_object(value, depth)
 
 
 def _of_object(value: Any, depth: int) -> Any:
@@ -113,21 +124,28 @@ class Marker:
     def __init__(self) -> None:
         self.sources: list[tuple[Path, str]] = []  # as Source
 
-    def mark(self, value: Any, path: Path, role: str = "") -> Any:
-        """The value with every text, and every key, marked."""
-        if isinstance(value, str):
-            if _is_name(value) and next((key for key in reversed(path) if isinstance(key, str)), "") in STRUCTURE:
-                return value
-            return self._text(value, path, role)
-        if isinstance(value, dict):
-            return {
-                (self._text(key, (*path, "key", key), role) if isinstance(key, str) else key): self.mark(
-                    part, (*path, key), role
-                )
-                for key, part in value.items()
-            }
-        if isinstance(value, list | tuple):
-            return [self.mark(part, (*path, number), role) for number, part in enumerate(value)]
+    def mark(self, value: Any, path: Path, role: str = "", form: bool = False) -> Any:
+        """The value with every text, and every key, marked. form: whether it belongs to a key of STRUCTURE."""
+        kind = type(value)
+        if kind is str:
+            return value if form and _is_name(value) else self._text(value, path, role)
+        if kind is dict:
+            sources, made = self.sources, {}
+            for key, part in value.items():
+                own, here = key, form
+                if type(key) is str:
+                    sources.append(((*path, "key", key), role))
+                    own, here = make(key, ((len(key), len(sources)),) if key else ()), key in STRUCTURE
+                if type(part) is str and not here:
+                    sources.append(((*path, key), role))
+                    made[own] = make(part, ((len(part), len(sources)),) if part else ())
+                elif part is None or type(part) in NO_TEXT:
+                    made[own] = part
+                else:
+                    made[own] = self.mark(part, (*path, key), role, here)
+            return made
+        if kind is list or kind is tuple:
+            return [self.mark(part, (*path, number), role, form) for number, part in enumerate(value)]
         return value
 
     def messages(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -150,7 +168,7 @@ class Marker:
                 if type(part) is list and key == "content":
                     marked[own] = [self._part(each, (*path, k), role) for k, each in enumerate(part)]
                 else:
-                    marked[own] = self.mark(part, path, role)
+                    marked[own] = self.mark(part, path, role, key in STRUCTURE)
             made.append(marked)
         return made
 
@@ -158,7 +176,7 @@ class Marker:
         """A part of a message's content."""
         if not isinstance(part, dict) or not part.keys() <= FORM:
             return self.mark(part, path, role)
-        return {key: self.mark(value, (*path, key), role) for key, value in part.items()}
+        return {key: self.mark(value, (*path, key), role, key in STRUCTURE) for key, value in part.items()}
 
     def _text(self, text: str, path: Path, role: str) -> Marked:
         self.sources.append((path, role))

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from jittok.corpus.options import Options
     from jittok.corpus.reading.batches import batches
     from jittok.corpus.reading.loader import Loader
-    from jittok.corpus.reading.sequences import Packed, Sequences, WithTargets, sequences
+    from jittok.corpus.reading.sequences import Packed, Sequences, WithMask, WithTargets, sequences
     from jittok.corpus.shards.fields import fields
     from jittok.corpus.shards.readback import Corpus, open  # noqa: A004  jittok.corpus.open is what one looks for
     from jittok.corpus.verifier import verify
 
 __all__ = [
-    "Corpus", "Loader", "Options", "Packed", "Planned", "Ran", "Sequences", "Summary", "WithTargets", "batches",
-    "compile_corpus", "corpus_status", "fields", "finish_corpus", "open", "plan_corpus", "run_corpus", "sequences",
-    "verify",
+    "Corpus", "Loader", "Options", "Packed", "Planned", "Ran", "Sequences", "Summary", "WithMask", "WithTargets",
+    "batches", "compile_corpus", "corpus_status", "fields", "finish_corpus", "open", "plan_corpus", "run_corpus",
+    "sequences", "verify",
 ]  # fmt: skip
 _HOME = {
     "reading.batches": ("batches",),
     "shards.fields": ("fields",),
     "reading.loader": ("Loader",),
-    "reading.sequences": ("Packed", "Sequences", "WithTargets", "sequences"),
+    "reading.sequences": ("Packed", "Sequences", "WithMask", "WithTargets", "sequences"),
     "compiler": (
         "Planned",
         "Ran",

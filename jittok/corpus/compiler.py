@@ -30,7 +30,16 @@ from jittok.corpus.shards.manifest import (
     read_manifest,
     with_recorded_release,
 )
-from jittok.corpus.shards.plan import differences, different, input_path, make_plan, rules_of, tokenizer_of, writers_of
+from jittok.corpus.shards.plan import (
+    chat_facts,
+    differences,
+    different,
+    input_path,
+    make_plan,
+    rules_of,
+    tokenizer_of,
+    writers_of,
+)
 from jittok.corpus.shards.writer import fault_of
 from jittok.corpus.store import Store, open_store
 from jittok.corpus.tasks.begin import begin, changed_inputs, check_out, check_work, done_of, locked
@@ -177,6 +186,7 @@ def formats_of(tok: Tokenizer, sources: Sequence[Source], options: Options) -> l
         options.dtype,
         [source.path for source in sources],
         options.keep,
+        options.learn is not None,
     )
     return make_formats(options.formats, facts)
 
@@ -384,7 +394,10 @@ def _work_of(store: Store, plan: Plan, tok: Tokenizer | None) -> Work:
     facts, options = plan.facts, plan.options
     tok = with_recorded_release(tok or tokenizer_of(facts["vocab"], store), store)
     here = {
-        "vocab": {name: getattr(tok, name) for name in ("fingerprint", "llama_cpp", "name", "eos_id")},
+        "vocab": {
+            **{name: getattr(tok, name) for name in ("fingerprint", "llama_cpp", "name", "eos_id")},
+            **chat_facts(tok, options),
+        },
         "options": facts["options"], "writers": writers_of(options), "rules": rules_of(options),
         "inputs": facts["inputs"], "jittok": facts["jittok"],
     }  # fmt: skip

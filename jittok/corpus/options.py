@@ -3,6 +3,7 @@ here."""
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -23,8 +24,23 @@ CUTS, FIRST_CUTS = 2, 1
 record it."""
 KEPT_IDS = "input_ids"
 """The column of ids in a table, which no kept field may be named after."""
+MASKS = "assistant_masks"
+"""The column of what is to be learned in a table: the name that transformers and TRL give it."""
+LEARN = ("assistant",)
+"""What of a chat can be learned."""
 MOST_KEPT = 50
 PARTS = ("train", "val")
+OF_CHATS = {
+    "tools": "tools", "learn": "learn", "template": "template", "trusted": "trusted", "variables": "variable",
+    "now": "now",
+}  # fmt: skip
+"""What is about chats alone: the field of Options -> the option of the command line."""
+NOT_OF_CHATS = {
+    **dict.fromkeys(("lines", "separator", "join"), "JSON Lines or tables, a chat a line or row"),
+    **dict.fromkeys(
+        ("add_special", "parse_special", "append_eos", "eos"), "none: the chat template writes all special tokens"
+    ),
+}
 DTYPES = ("auto", "uint16", "int32", "uint32")
 
 
@@ -40,6 +56,13 @@ class Options:
     keep: tuple[str, ...] = ()  # fields of rows that stand beside the ids
     part: str | None = None  # of PARTS: only these documents, by `train_val`
     train_val: float | None = None  # the share that is for training
+    messages: str | None = None  # each document is a chat: the field or column of its messages
+    tools: str | None = None  # that of its tools
+    learn: str | None = None  # of LEARN: beside the ids a mask of what is to be learned
+    template: str | None = None  # the text of a chat template, or a name of the vocabulary's; None: the usual one
+    trusted: tuple[str, ...] = ()  # roles whose messages may hold control tokens
+    variables: Mapping[str, Any] | None = None  # of the template
+    now: str | None = None  # the clock that the template sees: 2026-01-31, or with a time
     lines: bool = False
     separator: str | None = None
     add_special: bool = False
@@ -64,6 +87,7 @@ class Options:
             raise CorpusError(
                 "--keep", ",".join(self.keep), f"up to {MOST_KEPT} fields, each once, and none named {KEPT_IDS}"
             )
+        self._check_chats()
         if self.train_val is not None and not 0 < self.train_val < 1:
             raise CorpusError("--train-val", self.train_val, "more than 0 and less than 1")
         if self.part is not None:
@@ -95,17 +119,59 @@ class Options:
         if len(set(self.formats)) != len(self.formats):
             raise CorpusError("--format", ",".join(self.formats), "each format once")
 
+    def _check_chats(self) -> None:
+        """What belongs to chats, and what does not go with them."""
+        if isinstance(self.trusted, str):
+            raise TypeError(f"trusted: found a text, expected a tuple: ({self.trusted!r},)")
+        if self.messages is None:
+            given = [name for name in OF_CHATS if getattr(self, name)]
+            if given:
+                raise CorpusError(f"--{OF_CHATS[given[0]]}", InWords("it without chats"), "--messages FIELD, too")
+            return
+        if not self.messages:
+            raise CorpusError("--messages", self.messages, "the field of the messages of a chat")
+        if self.learn is not None:
+            _one_of("--learn", self.learn, LEARN)
+        if self.learn and MASKS in self.keep:
+            raise CorpusError("--keep", ",".join(self.keep), f"none named {MASKS}, which is the column of --learn")
+        for name, usual in (("field", "text"), ("column", "text")):
+            if getattr(self, name) != usual:
+                raise CorpusError(f"--{name}", getattr(self, name), "no such option: --messages names the field")
+        for name, why in NOT_OF_CHATS.items():
+            if getattr(self, name) not in (None, False):
+                raise CorpusError(f"--{name.replace('_', '-')}", InWords("it with --messages"), why)
+        if self.now is not None:
+            self.clock()
+
+    def clock(self) -> datetime.datetime | None:
+        """`now` as a time. CorpusError for what is none."""
+        try:
+            return None if self.now is None else datetime.datetime.fromisoformat(self.now)
+        except ValueError:
+            raise CorpusError("--now", self.now, "a date such as 2026-01-31, or with a time") from None
+
+    @property
+    def of_lines(self) -> str:
+        """The field of JSON Lines that a document is in."""
+        return self.field if self.messages is None else self.messages
+
+    @property
+    def of_tables(self) -> str:
+        """The column of tables that a document is in."""
+        return self.column if self.messages is None else self.messages
+
     def identity(self) -> dict[str, Any]:
         """The options as plain data, for the plan and the manifest."""
-        found = {**asdict(self), "formats": list(self.formats), "keep": list(self.keep)}
-        return {name: value for name, value in found.items() if value or name != "keep"}
+        found = {**asdict(self), "formats": list(self.formats), "keep": list(self.keep), "trusted": list(self.trusted)}
+        later = {"keep", "messages", *OF_CHATS}  # which most corpora do not have
+        return {name: value for name, value in found.items() if value or name not in later}
 
 
 def from_identity(data: Mapping[str, Any]) -> Options:
     """The Options that `identity` wrote."""
     known = {key: data[key] for key in {field.name for field in fields(Options)} & data.keys()}
     return Options(
-        **{"cuts": FIRST_CUTS, **known, "formats": tuple(data["formats"]), "keep": tuple(data.get("keep", ()))}
+        **{"cuts": FIRST_CUTS, **known, **{name: tuple(data.get(name, ())) for name in ("formats", "keep", "trusted")}}
     )
 
 

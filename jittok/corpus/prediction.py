@@ -17,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -192,6 +193,8 @@ def _inside(encoder: RangeEncoder, part: bytes, escaped: bool) -> tuple[int, int
     ends = np.array([0, data.size], np.int64)
     ends.flags.writeable = False
     one = np.ones(1, np.int64)
+    if encoder.chats is not None:  # a part of the JSON of a chat
+        return int(encoder.tok.encode(text.encode("utf-8", "replace")).size), data.size, data.size
     _, ids, _ = encoder.encode(RangeTexts(Documents(data, ends[:1], ends[1:]), one, one, 1))
     return int(ids.size), data.size, data.size
 
@@ -336,12 +339,14 @@ class Sampler(RangeEncoder):
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
         self.kept: list[str] = []
+        self.kept_bytes = self.text_bytes = 0  # of these, and of what was encoded: of chats, what was rendered
         self._read = 0
         self._bad: list[tuple[str, Bad]] = []
 
     def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
         """As the encoder does."""
         encoded = super().__call__(raw, stop)
+        self.text_bytes += encoded.text_bytes
         replaced = encoded.lost if self.options.on_error == "replace" else 0
         self._read += encoded.lengths.size - replaced
         self._bad += [(self.sources[bad.source].path, bad) for bad in encoded.bad[:1]]
@@ -353,12 +358,23 @@ class Sampler(RangeEncoder):
             path, bad = self._bad[0]
             raise CorpusError(path, InWords(f"no text in any sampled document; for example {bad.found}"), bad.expected)
 
+    def read(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> RangeTexts:
+        """As the encoder does."""
+        texts = super().read(raw, stop)
+        if self.chats is not None:
+            self._keep(texts)
+        return texts
+
     def rows(self, texts: RangeTexts, stop: Cancellation) -> tuple[RangeTexts, list[EncodedRows]]:
         """As the encoder does."""
+        self._keep(texts)
+        return super().rows(texts, stop)
+
+    def _keep(self, texts: RangeTexts) -> None:
         data, starts, stops, *_ = texts.docs
         for i, j in zip(starts.tolist(), stops.tolist(), strict=True):
             self.kept.append(data[i:j].tobytes().decode("utf-8", "replace"))
-        return super().rows(texts, stop)
+            self.kept_bytes += j - i
 
 
 class DryRun(NamedTuple):
@@ -386,12 +402,16 @@ def dry_run(
     if slow:  # megabytes through the whole compiler would take minutes, and encoding is nearly all there is to do
         found = replace(found, error={**found.error, "seconds": found.error["text_bytes"]})
     else:
-        found = with_time(found, sampler.kept, tok, options, count)
+        share = sampler.kept_bytes / max(sampler.text_bytes, 1) if sampler.chats else 1.0
+        found = with_time(found, sampler.kept, tok, options, count, share)
     return DryRun(found, count, len(sources), left_out)
 
 
-def with_time(found: Prediction, texts: Sequence[str], tok: Tokenizer, options: Options, threads: int) -> Prediction:
+def with_time(
+    found: Prediction, texts: Sequence[str], tok: Tokenizer, options: Options, threads: int, share: float = 1.0
+) -> Prediction:
     """The same prediction with the seconds of the whole compiler, and their error: of the text and between the runs.
+    share: bytes of `texts` for each byte of text.
 
     Writes some 16 MB of text and its shards in a temporary directory; of an input of up to 2 MB, that input.
     """
@@ -402,9 +422,11 @@ def with_time(found: Prediction, texts: Sequence[str], tok: Tokenizer, options: 
     )
     with tempfile.TemporaryDirectory(prefix="jittok-") as name:
         folder = Path(name)
-        measure = _as_it_is if found.text_bytes <= SHORT_RUN_BYTES else _by_two_sizes
+        size, chats = found.text_bytes * share, options.messages is not None
+        measure = _as_it_is if size <= SHORT_RUN_BYTES else _by_two_sizes
+        write = partial(_write, line=str.encode if chats else _line)
         seconds, spread = measure(
-            folder, texts, found.text_bytes, lambda path, out: _seconds(path, tok, small, threads, out)
+            folder, texts, size, write, lambda path, out: _seconds(path, tok, small, threads, out)
         )
     text = found.error["text_bytes"]
     error = {**found.error, "seconds": None if text is None else math.hypot(text, spread)}
@@ -415,18 +437,18 @@ Timer = Callable[[Path, Path], float]
 """The seconds in which a file is compiled into a folder."""
 
 
-def _as_it_is(folder: Path, texts: Sequence[str], size: float, seconds: Timer) -> tuple[float, float]:
+def _as_it_is(folder: Path, texts: Sequence[str], size: float, write: Any, seconds: Timer) -> tuple[float, float]:
     """(seconds, their share of error) of text that is so little that the start of a run takes longest."""
-    path = _write(folder / "all.jsonl", texts, size)
+    path = write(folder / "all.jsonl", texts, size)
     seconds(path, folder / "warm")
     took = [seconds(path, folder / f"out{number}") for number in range(ROUNDS)]
     middle = float(np.median(took))
     return middle, (max(took) - min(took)) / 2 / middle
 
 
-def _by_two_sizes(folder: Path, texts: Sequence[str], size: float, seconds: Timer) -> tuple[float, float]:
+def _by_two_sizes(folder: Path, texts: Sequence[str], size: float, write: Any, seconds: Timer) -> tuple[float, float]:
     """The same of any more text: what every run costs once, and the rest by the byte."""
-    short, long = (_write(folder / f"{size}.jsonl", texts, size) for size in (SHORT_RUN_BYTES, LONG_RUN_BYTES))
+    short, long = (write(folder / f"{size}.jsonl", texts, size) for size in (SHORT_RUN_BYTES, LONG_RUN_BYTES))
     seconds(short, folder / "warm")
     once, rates = [], []
     for number in range(ROUNDS):
@@ -438,14 +460,18 @@ def _by_two_sizes(folder: Path, texts: Sequence[str], size: float, seconds: Time
     return float(np.median(once)) + rate * size, (max(rates) - min(rates)) / 2 / rate
 
 
-def _write(path: Path, texts: Sequence[str], size: float) -> Path:
+def _line(text: str) -> bytes:
     import orjson
 
+    return orjson.dumps({"text": text})
+
+
+def _write(path: Path, texts: Sequence[str], size: float, line: Callable[[str], bytes]) -> Path:
     total = 0
     with path.open("wb") as file:
         while total < size:
             for text in texts:
-                file.write(orjson.dumps({"text": text}) + b"\n")
+                file.write(line(text) + b"\n")
                 total += len(text.encode())
                 if total >= size:
                     break

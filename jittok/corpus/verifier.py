@@ -27,7 +27,7 @@ from jittok.corpus.ranges.units import Key, RawRange, read_unit, units
 from jittok.corpus.shards import readback
 from jittok.corpus.shards.fields import fields_of
 from jittok.corpus.shards.manifest import Manifest, read_manifest, store_of, with_recorded_release
-from jittok.corpus.shards.plan import input_path
+from jittok.corpus.shards.plan import CHAT, chat_facts, input_path
 from jittok.corpus.shards.writer import fault_of
 from jittok.corpus.store import Store
 from jittok.corpus.tasks.begin import changed_inputs
@@ -107,6 +107,11 @@ def verify(
     store, found, share = store_of(folder), Report(), part_of(part or "0/1", None)
     tok = with_recorded_release(tok, store)
     manifest = read_manifest(store)
+    if not hashes_only and manifest["vocab"].get(CHAT) != chat_facts(tok, from_identity(manifest["options"])).get(CHAT):
+        raise CorpusError(
+            str(folder), InWords("other chat templates or special tokens in the files of the vocabulary"),
+            "those that the corpus was made with, or --hashes-only",
+        )  # fmt: skip
     numbers = range(share.index, len(manifest["shards"]), share.count)
     with Bar("verify", len(numbers), "shards", progress) as bar:
         _check_files(store, manifest, numbers, found, bar)
@@ -276,20 +281,24 @@ def _compare(
     for name, corpus in corpora.items():
         try:
             rows = list(corpus[position.first : position.first + position.documents])
+            masks = list(corpus.masks[position.first : position.first + position.documents] if corpus.masks else ())
         except (CorpusError, OSError, ValueError, IndexError):
             if not any(row.get("shard") == position.shard and "file" in row for row in found.differences):
                 raise
             continue  # its files have been named already
-        for k, row in enumerate(rows):
-            now = encoded.ids[offsets[k] : offsets[k + 1]]
-            if not np.array_equal(row, now):
-                what = _first_difference(row, now)
-                found.differences.append({
-                    "shard": position.shard, "format": name, "document": position.first + k,
-                    "document_of_shard": position.first + k - position.first_of_shard,
-                    "input": sources[int(encoded.sources[k])].path, "what": what,
-                })  # fmt: skip
-                break
+        written: list[tuple[Any, NDArray[Any], str]] = [(rows, encoded.ids, "token")]
+        if encoded.mask is not None:
+            written.append((masks, encoded.mask, "mask of token"))
+        for read, again, kind in written:
+            for k, row in enumerate(read):
+                now = again[offsets[k] : offsets[k + 1]]
+                if not np.array_equal(row, now):
+                    found.differences.append({
+                        "shard": position.shard, "format": name, "document": position.first + k,
+                        "document_of_shard": position.first + k - position.first_of_shard,
+                        "input": sources[int(encoded.sources[k])].path, "what": _first_difference(row, now, kind=kind),
+                    })  # fmt: skip
+                    break
 
 
 class _Fields:
@@ -326,12 +335,12 @@ class _Fields:
                 })  # fmt: skip
 
 
-def _first_difference(written: Any, now: Any, where: str = "in the shard", whose: str = "") -> str:
+def _first_difference(written: Any, now: Any, where: str = "in the shard", whose: str = "", kind: str = "token") -> str:
     shorter = min(written.size, now.size)
     apart = np.flatnonzero(written[:shorter] != now[:shorter])
     at = int(apart[0]) if apart.size else shorter
     return (
-        f"token {at}: found {_token(written, at)} {where}, expected {_token(now, at)} {whose}{' ' if whose else ''}"
+        f"{kind} {at}: found {_token(written, at)} {where}, expected {_token(now, at)} {whose}{' ' if whose else ''}"
         f"({written.size} and {now.size} tokens)"
     )
 
@@ -384,6 +393,9 @@ class ReferenceRangeEncoder(RangeEncoder):
         vocab = self.tok.vocab
         for row, text in some:
             try:
+                if self.chats is not None:
+                    yield row, text, self.chats.by_reference(text)
+                    continue
                 if isinstance(vocab, Pipeline):
                     run = runner(vocab)
                     found = run.encode(text.decode("utf-8", "replace"), self._special["parse_special"])

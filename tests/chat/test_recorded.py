@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import json
 import lzma
 import os
 import tarfile
@@ -121,3 +122,38 @@ def test_texts_and_ids_of_every_template(part: int) -> None:
 def test_texts_of_every_template_are_those_of_llama_cpp_or_an_error() -> None:
     found = check_llama_cpp(WHOLE, specials(WHOLE))
     assert found["same"] >= 0.9 * (found["same"] + found["refused"]), found
+
+
+@functools.cache
+def gguf(name: str) -> Tokenizer:
+    raw = lzma.decompress((SHARED / "vocabs" / f"{name}.gguf.xz").read_bytes())
+    if name == "phi-3":  # the model that was recorded had another name, and no rule that goes by it
+        raw = raw.replace(b"Phi3", b"Made", 1)
+    return jittok.load(raw)
+
+
+@pytest.mark.recorded_elsewhere
+@pytest.mark.skipif(not WHOLE.is_dir(), reason=f"no recorded chats in {WHOLE}")
+def test_ids_of_every_template_are_those_of_llama_cpp() -> None:
+    """Chats that spell a control token have other ids: they have fewer control tokens."""
+    found: collections.Counter[str] = collections.Counter()
+    for row in rows(WHOLE, "llama_cpp"):
+        if "error" in row:
+            continue
+        tok, where = gguf(row["vocab"]), (row["template"], row["chat"])
+        ids = json.loads(row["ids"]) if isinstance(row["ids"], str) else row["ids"]
+        assert tok.encode(row["text"], add_special=True, parse_special=True).tolist() == ids, where
+        asked = {**chats(WHOLE)[row["chat"]], "template": templates(WHOLE)[row["template"]]}
+        try:
+            chat = tok.encode_chat(now=LLAMA_NOW, like="llama.cpp", **asked)
+        except JittokError:
+            found["refused"] += 1
+            continue
+        same = chat.ids.tolist() == ids
+        found["same" if same else "safe" if chat.text == row["text"] else "other"] += 1
+        if not same and chat.text == row["text"]:
+            special = [sum(token in tok.special_ids for token in some) for some in (chat.ids.tolist(), ids)]
+            assert special[0] < special[1] or row["chat"] in ("reasoning", "injection", "injection_tools"), where
+    assert found["same"] >= 830, found
+    assert found["other"] <= 2, found
+    assert found["refused"] <= 98, found

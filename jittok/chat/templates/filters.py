@@ -6,6 +6,7 @@ out.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
@@ -17,6 +18,7 @@ from markupsafe import Markup
 
 from jittok.chat.templates.marked import (
     Marked,
+    Runs,
     concat,
     each_run,
     has_unmarked,
@@ -26,6 +28,7 @@ from jittok.chat.templates.marked import (
     make,
     plain,
     replaced,
+    runs_of,
 )
 from jittok.errors import MarksLost
 
@@ -56,6 +59,10 @@ def to_json(
 ) -> str:
     """The same, with the marks of the texts in it; what is escaped in a text has that text's mark."""
     text = json_text(value, ensure_ascii, indent, separators, sort_keys)
+    if separators is None and not isinstance(indent, str):  # no quote is outside a text
+        texts: list[str] = []
+        _list_texts(value, sort_keys, texts)
+        return make(text, _runs_of_json(text, texts, encode_basestring_ascii if ensure_ascii else encode_basestring))
     if not holds(value):
         return text
     if isinstance(indent, bool) or (indent is not None and not isinstance(indent, int | str)):
@@ -66,6 +73,50 @@ def to_json(
     if "".join(written.texts) != text:
         raise MarksLost("template: filter tojson", "".join(written.texts), f"the text of json.dumps: {text!r}")
     return make(text, tuple(written.runs))
+
+
+_QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+
+
+def _runs_of_json(text: str, texts: list[str], encode: Callable[[str], str]) -> Runs:
+    """The runs of a text of JSON, in which `texts` stand between quotes, one after the other."""
+    runs: list[tuple[int, int]] = []
+    at = count = 0
+    for found, own in zip(_QUOTED.finditer(text), [*texts, None], strict=False):
+        count += 1
+        if type(own) is str or not own:  # no marks
+            continue
+        start, stop = found.span()
+        if text[start:stop] != encode(own):
+            break
+        own_runs = runs_of(own)
+        runs.append((start + 1 - at, 0))
+        if len(own_runs) == 1:
+            runs.append((stop - start - 2, own_runs[0][1]))
+        else:
+            runs += ((len(encode(part)) - 2, mark) for part, mark in each_run(own))
+        at = stop - 1
+    else:
+        if count == len(texts):
+            runs.append((len(text) - at, 0))
+            return tuple(runs)
+    raise MarksLost("template: filter tojson", text, "the texts of the value, in the order of json.dumps")
+
+
+def _list_texts(value: Any, sort_keys: bool, texts: list[str]) -> None:
+    """Append all texts in a value, keys among them, in the order of its JSON."""
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, dict):
+        for key, part in sorted(value.items()) if sort_keys else value.items():
+            texts.append(key if isinstance(key, str) else "")  # which has no marks
+            if isinstance(part, str):
+                texts.append(part)
+            elif isinstance(part, dict | list | tuple):
+                _list_texts(part, sort_keys, texts)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            _list_texts(part, sort_keys, texts)
 
 
 class _Json:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jinja2
 
-from jittok.chat.messages import Marker, Path, plain_data, prepared, tool_schemas
+from jittok.chat.messages import STRUCTURE, Marker, Path, plain_data, prepared, tool_schemas
 from jittok.chat.templates.environment import Compiled, begin
 from jittok.chat.templates.marked import MOST_CHARACTERS, Marked, Runs, make, plain
 from jittok.errors import ChatError, InWords, JittokError, TemplateError
@@ -87,7 +87,9 @@ def render_marked(template: Compiled, chat: Chat) -> Rendered:
         messages = _tagged(messages)
     tools = None if chat.tools is None else marker.mark(chat.tools, ("tools",))
     documents = None if chat.documents is None else marker.mark(chat.documents, ("documents",))
-    variables = {name: marker.mark(value, ("variables", name)) for name, value in chat.variables.items()}
+    variables = {
+        name: marker.mark(value, ("variables", name), form=name in STRUCTURE) for name, value in chat.variables.items()
+    }
     text = _run(template.marking, chat, messages, tools, documents, variables)
     if not isinstance(text, Marked):
         text = Marked(text)

@@ -27,6 +27,7 @@ from jittok.cli.common import (
     unescaped,
     write,
 )
+from jittok.cli.texts.chat import add_template, template_of, variables_of
 from jittok.common.display.terminal import one_name
 from jittok.corpus.formats import FORMATS
 
@@ -45,6 +46,8 @@ jittok corpus data/*.jsonl.gz --vocab gpt-2 --out shards --append-eos
 jittok corpus data/ --vocab gpt-2 --out shards --format megatron,parquet
 # beside the ids of each document, where it is from
 jittok corpus data/*.jsonl --vocab gpt-2 --out shards --keep id,meta.url
+# chats, with a mask of what the assistant wrote
+jittok corpus chats.jsonl --vocab folder/ --out shards --messages messages --learn assistant
 # two corpora, shards/train and shards/val
 jittok corpus data/*.jsonl --vocab gpt-2 --out shards --train-val 0.995
 # standard input, one document per line
@@ -92,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--train-val", metavar="SHARE", type=float,
         help="two corpora: this share of the documents in DIR/train, the others in DIR/val, by a hash of each document",
     )  # fmt: skip
+    _add_chats(parser)
     add_reading(parser, separator=True)
     add_on_error(parser)
     add_special(parser)
@@ -132,6 +136,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     steps.add_argument(
         "--claim", action="store_true", help="with run: whatever is free, claimed by leases, in place of a part"
     )
+
+
+def _add_chats(parser: argparse.ArgumentParser) -> None:
+    from jittok.corpus.options import LEARN
+
+    chat = group(parser, "chat")
+    chat.add_argument(
+        "--messages", metavar="FIELD",
+        help="each document is a chat: the field or column of its messages, which the chat template renders",
+    )  # fmt: skip
+    chat.add_argument("--tools", metavar="FIELD", help="the field or column of its tools")
+    chat.add_argument(
+        "--learn", choices=LEARN,
+        help="beside the ids a mask of what is to be learned: a column of arrow and parquet, loss_mask/ for others",
+    )  # fmt: skip
+    add_template(parser)
+    chat.add_argument("--now", metavar="DATE", help="the clock that the template sees, such as 2026-01-31")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -360,7 +381,9 @@ def _options(given: argparse.Namespace) -> Options:
     separator = None if given.separator is None else unescaped(given.separator)
     return Options(
         formats=tuple(name.strip() for name in given.format.split(",")), kind=kind_of(given), field=given.field,
-        column=given.column, join=given.join, keep=given.keep, lines=given.lines, separator=separator,
+        column=given.column, join=given.join, keep=given.keep, messages=given.messages, tools=given.tools,
+        learn=given.learn, template=template_of(given), trusted=tuple(given.trusted),
+        variables=variables_of(given) or None, now=given.now, lines=given.lines, separator=separator,
         add_special=given.add_special, parse_special=given.parse_special, append_eos=given.append_eos,
         eos=_token(given.eos), on_error=given.on_error, dtype=given.dtype,
         range_bytes=parse_bytes(given.range_bytes, "--range-bytes"),

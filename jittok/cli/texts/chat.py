@@ -35,12 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_rendering(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a chat becomes text."""
+def add_template(parser: argparse.ArgumentParser) -> None:
+    """Add the options about the template and what it is given."""
     chat = group(parser, "chat")
     chat.add_argument(
         "--template", metavar="FILE|NAME", help="a file with a template, or the name of one of the model's"
     )
+    chat.add_argument(
+        "--trusted", action="append", default=[], metavar="ROLE",
+        help="a role whose messages may hold control tokens, such as assistant; repeatable",
+    )  # fmt: skip
+    chat.add_argument(
+        "--variable", action="append", default=[], metavar="NAME=JSON", help="a variable of the template; repeatable"
+    )
+
+
+def add_rendering(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a chat becomes text."""
+    add_template(parser)
+    chat = group(parser, "chat")
     chat.add_argument("--add-generation-prompt", action="store_true", help="end with the beginning of an answer")
     chat.add_argument("--continue-final-message", action="store_true", help="end within the last message")
     chat.add_argument(
@@ -48,21 +61,26 @@ def add_rendering(parser: argparse.ArgumentParser) -> None:
         help="whose text (default: transformers)",
     )  # fmt: skip
     chat.add_argument(
-        "--trusted", action="append", default=[], metavar="ROLE",
-        help="a role whose messages may hold control tokens, such as assistant; repeatable",
-    )  # fmt: skip
-    chat.add_argument(
         "--mixed", choices=("error", "text"), default="error",
         help="a control token that template and message spell together is an error, or text (default: error)",
     )  # fmt: skip
-    chat.add_argument(
-        "--variable", action="append", default=[], metavar="NAME=JSON", help="a variable of the template; repeatable"
-    )
 
 
 def rendering(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `encode_chat` that options give. ValueError."""
-    variables = {}
+    asked = {
+        "template": template_of(options), "like": options.like, "trusted": options.trusted, "mixed": options.mixed,
+        **variables_of(options),
+    }  # fmt: skip
+    for name in ("add_generation_prompt", "continue_final_message"):
+        if getattr(options, name):
+            asked[name] = True
+    return asked
+
+
+def variables_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The variables of --variable. ValueError."""
+    variables: dict[str, Any] = {}
     for each in options.variable:
         name, equals, value = each.partition("=")
         if not equals or not name.isidentifier():
@@ -73,18 +91,17 @@ def rendering(options: argparse.Namespace) -> dict[str, Any]:
             if value in ("True", "False", "None"):
                 raise ValueError(f"--variable {name}: found {value}, expected JSON: true, false or null") from None
             variables[name] = value
-    template = options.template
+    return variables
+
+
+def template_of(options: argparse.Namespace) -> str | None:
+    """The template of --template: the text of a file, or a name."""
+    template: str | None = options.template
     if template is not None and Path(template).is_file():
         template = Path(template).read_text(encoding="utf-8")
     elif template is not None and Path(template).suffix:
         raise FileNotFoundError(f"--template {template}: found no such file, expected one, or a name of the file's")
-    asked = {
-        "template": template, "like": options.like, "trusted": options.trusted, "mixed": options.mixed, **variables,
-    }  # fmt: skip
-    for name in ("add_generation_prompt", "continue_final_message"):
-        if getattr(options, name):
-            asked[name] = True
-    return asked
+    return template
 
 
 def run(options: argparse.Namespace) -> int:

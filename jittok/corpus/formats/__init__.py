@@ -41,11 +41,16 @@ KEPT = "kept"
 
 
 def make_formats(names: Sequence[str], facts: Facts) -> list[Format]:
-    """The formats of these names, and a table of the fields that one of them does not hold. CorpusError for an unknown
+    """The formats of these names, a table of the fields and a file of the mask that one of them does not hold.
+    CorpusError for an unknown
     one, and for one that cannot hold the ids."""
     found = [form(facts) for form in [format_class(name) for name in names]]
     if facts.keep and not all(form.keeps_fields for form in found):
         from jittok.corpus.formats.fields import Fields
 
         found.append(Fields(facts))
+    if facts.learn and not all(form.keeps_mask for form in found if form.name != KEPT):
+        from jittok.corpus.formats.loss_mask import LossMask
+
+        found.append(LossMask(facts))
     return found

@@ -31,6 +31,8 @@ INT32_MAX = 2**31 - 1
 UINT16_SIZE = 1 << 16
 """Vocabularies of up to this many tokens have ids of 16 bits."""
 NPY_HEADER = 128
+MASK = "loss_mask"
+"""The folder of what is to be learned, where a format does not hold it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Facts:
     dtype: str  # of options.DTYPES
     sources: Sequence[str]
     keep: Sequence[str] = ()  # the fields beside the ids
+    learn: bool = False  # whether there is a mask of what is to be learned
 
 
 @dataclass
@@ -54,6 +57,7 @@ class Rows:
     sources: NDArray[np.int64]
     places: NDArray[np.int64] | None = None  # where each is in its file (see `ranges.places`), where a layout says so
     kept: tuple[Any, ...] = ()  # the fields beside the ids: of each a pyarrow array of large_string
+    mask: NDArray[np.uint8] | None = None  # [ids] 1 for what is to be learned
 
 
 class Stream(NamedTuple):
@@ -145,6 +149,7 @@ class Format(ABC):
     slowness: ClassVar[int] = 1  # of several layouts of a corpus, one of the lowest is read
     layout: ClassVar[int] = 1  # to increment with every change to the bytes of its files or streams
     keeps_fields: ClassVar[bool] = False  # whether the fields beside the ids are in its own files
+    keeps_mask: ClassVar[bool] = False  # whether the mask of what is to be learned is
     writer: ClassVar[str] = ""  # the package whose version decides the bytes on disk, if one does
 
     def __init__(self, facts: Facts) -> None:
@@ -188,6 +193,11 @@ class Format(ABC):
         digits that are in the names of its files."""
         return [Lazy(documents, partial(self.block, folder / self.name / self.ids_file(label)))]
 
+    def masks(self, folder: Path, label: str, documents: int) -> list[Lazy]:
+        """The mask of what is to be learned, in blocks as those of `blocks`: uint8, an id each."""
+        (block,) = self.blocks(folder, label, documents)
+        return [Lazy(documents, partial(_with_mask, block.load, folder / MASK / f"{label}.bin"))]
+
     def ids_file(self, label: str) -> str:
         """The name of the file of a shard that has the ids."""
         raise NotImplementedError
@@ -208,6 +218,12 @@ class Format(ABC):
     def ids_of(self, path: Path, header: int = 0) -> DiskIds:
         """The ids of a file, read on demand."""
         return DiskIds(path, self.dtype, header)
+
+
+def _with_mask(load: Callable[[], Block], path: Path) -> Block:
+    """The documents of a block with the bytes of a mask in place of their ids."""
+    offsets = load().offsets
+    return Block(DiskIds(path, np.uint8, 0, int(offsets[-1])), offsets)
 
 
 def npy_header(dtype: np.dtype[Any], count: int) -> bytes:

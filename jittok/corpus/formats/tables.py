@@ -33,6 +33,7 @@ from jittok.corpus.formats.base import (
     read_array,
     too_long,
 )
+from jittok.corpus.options import MASKS
 from jittok.corpus.store import disk
 from jittok.corpus.store.blocks import Seekable
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
@@ -53,7 +54,7 @@ class _Table(Format):
     """What both share."""
 
     slowness = 2
-    keeps_fields = True
+    keeps_fields = keeps_mask = True
     writer = "pyarrow"
     small, large, small_size = "int32", "int32", INT32_SIZE
     per_document = 4
@@ -66,7 +67,12 @@ class _Table(Format):
         except ImportError:
             raise missing(f"format {self.name}", "pyarrow", "corpus") from None
         names = {"jittok.vocab.fingerprint": facts.fingerprint, "jittok.vocab.name": facts.vocab_name}
-        fields = [pa.field(COLUMN, pa.list_(pa.int32())), *(pa.field(name, pa.large_string()) for name in facts.keep)]
+        masks = [pa.field(MASKS, pa.list_(pa.uint8()))] if facts.learn else []
+        fields = [
+            pa.field(COLUMN, pa.list_(pa.int32())),
+            *masks,
+            *(pa.field(name, pa.large_string()) for name in facts.keep),
+        ]
         self.schema = pa.schema(fields, metadata=names)
 
     def check(self, rows: Rows, tokens: int) -> None:  # noqa: ARG002
@@ -145,17 +151,20 @@ class _TableSink(Sink):
         held, self._held, self._tokens = self._held, [], 0
         if not held:
             return
-        ids, lengths = held[0].ids, held[0].lengths
+        ids, lengths, mask = held[0].ids, held[0].lengths, held[0].mask
         if len(held) > 1:
             ids, lengths = np.concatenate([r.ids for r in held]), np.concatenate([r.lengths for r in held])
+            mask = None if mask is None else np.concatenate([r.mask for r in held if r.mask is not None])
         kept = [pa.concat_arrays(columns) for columns in zip(*(rows.kept for rows in held), strict=True)]
         offsets = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         for first, last in _cuts(offsets):
             low, high = int(offsets[first]), int(offsets[last])
             places = pa.array((offsets[first : last + 1] - low).astype(np.int32))
-            rows = pa.ListArray.from_arrays(places, pa.array(np.ascontiguousarray(ids[low:high], "<i4")))
-            self._writer.write_batch(pa.record_batch([rows, *(c[first:last] for c in kept)], schema=self.form.schema))
+            rows = [pa.ListArray.from_arrays(places, pa.array(np.ascontiguousarray(ids[low:high], "<i4")))]
+            if mask is not None:
+                rows.append(pa.ListArray.from_arrays(places, pa.array(np.ascontiguousarray(mask[low:high]))))
+            self._writer.write_batch(pa.record_batch([*rows, *(c[first:last] for c in kept)], schema=self.form.schema))
 
     def finish(self) -> list[Output]:
         self._write()
@@ -198,6 +207,11 @@ class Arrow(_Table):
         path = folder / "arrow" / f"{label}.arrow"
         return [Lazy(batch.documents, partial(_read_batch, path, batch)) for batch in batches_of(path)]
 
+    def masks(self, folder: Path, label: str, documents: int) -> list[Lazy]:  # noqa: ARG002
+        """The column of masks."""
+        path = folder / "arrow" / f"{label}.arrow"
+        return [Lazy(batch.documents, partial(_read_mask, path, batch)) for batch in batches_of(path, masked=True)]
+
 
 class _Heads(Seekable):
     """A file as Arrow reads its heads: of what it asks for at once only the front is read, and zeros are after.
@@ -239,46 +253,67 @@ class _Heads(Seekable):
 
 
 class Batch(NamedTuple):
-    """Where in its file a record batch has its offsets (int32[documents + 1]) and its ids (int32[tokens])."""
+    """Where in its file a record batch has its offsets (int32[documents + 1]), its ids (int32[tokens]) and, where that
+    is asked for, the mask of what is to be learned (uint8[tokens])."""
 
     offsets: int
     documents: int
     ids: int
     tokens: int
+    mask: int = 0
 
 
-def batches_of(path: Path) -> list[Batch]:
+def batches_of(path: Path, masked: bool = False) -> list[Batch]:
     """The record batches of a file. CorpusError if it is not as it was written."""
     import pyarrow as pa
 
     try:
-        return _batches_of(path)
+        return _batches_of(path, masked)
     except (pa.ArrowException, MalformedArray, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's; Arrow's own, without a number, is about a file that is too short
         raise CorpusError(str(path), str(error), "the file that was written") from error
 
 
-def _batches_of(path: Path) -> list[Batch]:
+def _batches_of(path: Path, masked: bool = False) -> list[Batch]:
     import pyarrow as pa
 
     found = []
     with contextlib.closing(_Heads(path)) as heads, pa.PythonFile(heads, "r") as file:
         reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
-            column = reader.get_batch(number).column(COLUMN)
+            batch = reader.get_batch(number)
+            column = batch.column(COLUMN)
             if column.type != pa.list_(pa.int32()) or column.null_count or column.values.null_count:
                 raise CorpusError(str(path), InWords(f"a column of {column.type}"), "lists of int32 without nulls")
             _, offsets, _, ids = column.buffers()
-            counts = len(column), len(column.values)  # what is empty lies nowhere
-            positions = [
-                heads.position(b.address) if b and n else 0 for b, n in zip((offsets, ids), counts, strict=True)
-            ]
+            buffers, counts = [offsets, ids], [len(column), len(column.values)]  # what is empty lies nowhere
+            if masked:
+                buffers.append(_mask_of(path, batch, column))
+                counts.append(len(column.values))
+            positions = [heads.position(b.address) if b and n else 0 for b, n in zip(buffers, counts, strict=True)]
             if min(positions) < 0:
                 raise CorpusError(str(path), InWords(f"batch {number} packed"), "batches that are not packed")
-            found.append(Batch(positions[0], counts[0], positions[1], counts[1]))
+            found.append(Batch(positions[0], counts[0], positions[1], counts[1], positions[-1] if masked else 0))
             heads.release()
     return found
+
+
+def _mask_of(path: Path, batch: Any, column: Any) -> Any:
+    """The buffer of the mask of a batch, as many bytes as there are ids. Its offsets are those of the ids."""
+    import pyarrow as pa
+
+    masks = batch.column(MASKS)
+    if masks.type != pa.list_(pa.uint8()) or masks.null_count or len(masks.values) != len(column.values):
+        raise CorpusError(
+            str(path), InWords(f"a column {MASKS} of {masks.type}"), "lists of uint8 without nulls, one an id"
+        )
+    return masks.buffers()[3]
+
+
+def _read_mask(path: Path, batch: Batch) -> Block:
+    block = _read_batch(path, batch)
+    return Block(DiskIds(path, np.uint8, batch.mask, batch.tokens), block.offsets)
 
 
 def _read_batch(path: Path, batch: Batch) -> Block:
@@ -312,13 +347,20 @@ class Parquet(_Table):
 
     def blocks(self, folder: Path, label: str, documents: int) -> list[Lazy]:  # noqa: ARG002  the file has them
         """One block a row group; it has to be unpacked, so it is read and not mapped."""
+        return self._groups(folder, label, COLUMN)
+
+    def masks(self, folder: Path, label: str, documents: int) -> list[Lazy]:  # noqa: ARG002
+        """The column of masks."""
+        return self._groups(folder, label, MASKS)
+
+    def _groups(self, folder: Path, label: str, column: str) -> list[Lazy]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = folder / "parquet" / f"{label}.parquet"
         with pa.OSFile(os.fsencode(path)) as opened, pq.ParquetFile(opened) as file:
             rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
-        return [Lazy(count, partial(_row_group, path, i)) for i, count in enumerate(rows)]
+        return [Lazy(count, partial(_row_group, path, i, column)) for i, count in enumerate(rows)]
 
 
 class _GroupWriter:
@@ -334,12 +376,12 @@ class _GroupWriter:
         self._writer.close()
 
 
-def _row_group(path: Path, group: int) -> Block:
+def _row_group(path: Path, group: int, name: str) -> Block:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pa.OSFile(os.fsencode(path)) as opened, pq.ParquetFile(opened) as file:
-        column = file.read_row_group(group, columns=[COLUMN]).column(0).combine_chunks()
+        column = file.read_row_group(group, columns=[name]).column(0).combine_chunks()
     return _block_of(column.chunk(0) if hasattr(column, "chunks") else column)
 
 
@@ -347,4 +389,4 @@ def _block_of(column: Any) -> Block:
     if column.null_count:
         raise CorpusError(COLUMN, InWords(f"{column.null_count} nulls"), "none")
     rows = TokenArray.from_arrow(column)
-    return Block(rows.ids.copy(), rows.offsets)
+    return Block(rows.ids.copy() if column.type.value_type.bit_width == 32 else rows.ids.astype(np.uint8), rows.offsets)

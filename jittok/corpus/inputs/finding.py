@@ -133,6 +133,10 @@ def check_options(sources: Iterable[Source], options: Options) -> None:
         raise CorpusError("--column", options.column, "a table among the inputs (JSON Lines: --field), or no --column")
     if options.keep and kinds.isdisjoint((*TABLES, "jsonl")):
         raise CorpusError("--keep", ",".join(options.keep), "JSON Lines or a table among the inputs, or no --keep")
+    if options.messages is not None and not kinds <= {*TABLES, "jsonl"}:
+        raise CorpusError(
+            "--messages", InWords("plain text among the inputs"), "JSON Lines or tables: a chat a line or row"
+        )
     if options.join is not None and kinds.isdisjoint((*TABLES, "jsonl")):
         raise CorpusError("--join", options.join, "JSON Lines or a table among the inputs, or no --join")
     if options.separator is not None and "separated" not in kinds:
@@ -286,7 +290,7 @@ def _kind(path: str, options: Options, named: bool, any_name: bool) -> tuple[str
             if options.on_error == "fail":
                 raise
             return "jsonl", packing  # reading it raises the error
-        shape, documents = json_shape(start, options.field)
+        shape, documents = json_shape(start, options.of_lines)
         if not documents and (any_name or not named):
             kind = None
         elif shape != "lines":

@@ -148,7 +148,7 @@ def _has(start: bytes, field: str) -> bool:
 
 def check_json(path: str, start: bytes, options: Options) -> None:
     """CorpusError for a named .json whose first line is no object."""
-    shape, _ = json_shape(start, options.field)
+    shape, _ = json_shape(start, options.of_lines)
     if shape != "lines" and start.removeprefix(MARK).strip():
         raise CorpusError(path, InWords(NOT_LINES[shape]), REMEDIES[shape])
 
@@ -170,7 +170,7 @@ def documents_in(path: str, opened: Open, options: Options) -> str:
     for magic, said in TABLE_MAGIC:
         if start.startswith(magic) and not packing:
             return said
-    shape, documents = json_shape(start, options.field)
+    shape, documents = json_shape(start, options.of_lines)
     if not documents:
         return ""
     kind = "JSON Lines" if shape == "lines" else NOT_LINES[shape]

@@ -36,6 +36,11 @@ class TextColumn(NamedTuple):
     is_plain: bool  # a column of texts as it is
     join: str | None = None  # what is between the texts of a list
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that are read for it."""
+        return (self.path[0],)
+
     def of(self, batch: Any) -> Any:
         """The column of a record batch that the texts are in, checked as far as `texts` needs."""
         return batch.column(batch.schema.get_field_index(self.path[0]))
@@ -73,6 +78,49 @@ class TextColumn(NamedTuple):
                 arrow_offsets(array, dtype, len(array.values))
             array = _storage(array.values)
         arrow.check_rows(array)
+
+
+class ChatColumns(NamedTuple):
+    """Where the chats of a table are: the names of the messages and of the tools, and the paths to them. The text of a
+    row is JSON, an object with these two names."""
+
+    names: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that are read for it."""
+        return tuple(path[0] for path in self.paths)
+
+    def of(self, batch: Any) -> Any:
+        """The columns of a record batch."""
+        return [batch.column(batch.schema.get_field_index(path[0])) for path in self.paths]
+
+    def check(self, columns: Any) -> None:
+        """An error of Arrow where a column of a file cannot be right."""
+        for column in columns:
+            column.validate(full=True)
+
+    def texts(self, columns: Any) -> Any:
+        """An array of large_string; null where there are no messages."""
+        pa, fields = _arrow(), []
+        for column, path in zip(columns, self.paths, strict=True):
+            array = _storage(column)
+            for name in path[1:]:
+                array = _storage(array.flatten()[array.type.get_field_index(name)])
+            fields.append(array.to_pylist())
+        rows = (dict(zip(self.names, row, strict=True)) for row in zip(*fields, strict=True))
+        return pa.array([None if row[self.names[0]] is None else _as_json(row) for row in rows], pa.large_string())
+
+
+def chat_columns(schema: Any, messages: str, tools: str | None, where: str) -> ChatColumns:
+    """The columns of chats. CorpusError when there is no such column, and for messages that are no list and no text."""
+    path, kind, _ = _found(schema, messages, where, "--messages")
+    if not _is(kind, LISTS) and not _holds_texts(kind):
+        raise CorpusError(where, InWords(f"column {messages!r} of {kind}"), "lists of messages, or texts of their JSON")
+    if tools is None:
+        return ChatColumns((messages,), (path,))
+    return ChatColumns((messages, tools), (path, _found(schema, tools, where, "--tools")[0]))
 
 
 def text_column(schema: Any, name: str, where: str, join: str | None = None) -> TextColumn:

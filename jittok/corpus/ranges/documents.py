@@ -91,7 +91,7 @@ def read_texts(
     if kind in TABLES:
         return _rows(raw, options, check)
     if kind == "jsonl":
-        return _json_lines(raw, options, stop)
+        return _json_lines(raw, options, stop) if options.messages is None else _chat_lines(raw)
     if kind == "lines":
         return _lines(raw, options, check)
     if kind == "separated":
@@ -199,6 +199,23 @@ def _lines(raw: RawRange, options: Options, check: Check) -> RangeTexts:
     ends = stops - ((stops > starts) & (data[np.maximum(stops, 1) - 1] == ord("\r")))
     texts = check(Documents(data, _fixed(starts), _fixed(ends)), raw.key.source, options)
     return _without_wide(texts, range(1, starts.size + 1) if is_wide(raw.payload) else (), options, check)
+
+
+def _chat_lines(raw: RawRange) -> RangeTexts:
+    """Lines as they are, each the JSON of a chat; blank ones are counted."""
+    if not raw.payload:
+        return _taken(_joined([]), raw.key.source, Options())
+    block = raw.payload
+    data = np.frombuffer(block, np.uint8)
+    newlines = np.flatnonzero(data == ord("\n"))
+    stops = newlines if data[-1] == ord("\n") else np.append(newlines, data.size)
+    starts = np.append(0, newlines[: stops.size - 1] + 1)
+    blank = (starts == stops) | np.isin(data[np.minimum(starts, data.size - 1)], np.frombuffer(b" \t\r\n", np.uint8))
+    for k in np.flatnonzero(blank & (starts < stops)).tolist():
+        blank[k] = not block[starts[k] : stops[k]].strip()
+    texts = _taken(Documents(data, _fixed(starts), _fixed(stops)), raw.key.source, Options())
+    texts.blank = int(np.count_nonzero(blank))
+    return select(texts, ~blank) if texts.blank else texts
 
 
 def _json() -> Any:

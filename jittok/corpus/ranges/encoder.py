@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
+from jittok.corpus.ranges.chats import ChatEncoder
 from jittok.corpus.ranges.documents import Bad, RangeTexts, read_texts, select
 from jittok.corpus.ranges.kept import Kept
 from jittok.corpus.ranges.places import Placed
@@ -52,6 +53,7 @@ class Encoded:
     bad: list[Bad]
     places: NDArray[np.int64] | None = None  # int64[n]: see `ranges.places`; where they are wanted
     kept: tuple[Any, ...] = ()  # the fields to keep: of each a pyarrow array of large_string
+    mask: NDArray[np.uint8] | None = None  # uint8[ids]: 1 for what is to be learned, of chats
     lost: int = 0  # of the bad, those without any text, such as all where --field is wrong
 
 
@@ -63,6 +65,7 @@ class RangeEncoder:
         self._special: dict[str, Any] = {"add_special": options.add_special, "parse_special": options.parse_special}
         self.eos = self._eos()
         self.placed = WITH_PLACES in options.formats
+        self.chats = ChatEncoder(tok, options) if options.messages is not None else None
 
     def _eos(self) -> int | None:
         """The id to append to each document, None for none: not requested, or --add-special adds it already."""
@@ -90,10 +93,15 @@ class RangeEncoder:
         placed = Placed(raw, self.sources, self.options) if self.placed else None
         texts = self.read(raw, stop)
         raw.payload = None  # a long text is there once, and not any more where ids are copied
-        texts, rows = self.rows(texts, stop)
+        mask, size = None, 0
+        if self.chats is None:
+            texts, rows = self.rows(texts, stop)
+            size = int((texts.docs.stops - texts.docs.starts).sum())
+        else:
+            texts, made = self.chats(texts, stop)
+            rows, mask, size = [(made.ids, made.lengths)], made.mask, made.text_bytes
         places = None if placed is None else placed(texts)
         fields = () if kept is None else kept(texts)
-        size = int((texts.docs.stops - texts.docs.starts).sum())
         texts.docs = NO_DOCUMENTS
         ids, lengths = _together(rows)
         del rows
@@ -101,7 +109,7 @@ class RangeEncoder:
             ids, lengths = append(ids, lengths, self.eos)
         return Encoded(
             raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
-            texts.seen, texts.blank, size, texts.bad, places, fields, sum(bad.lost for bad in texts.bad),
+            texts.seen, texts.blank, size, texts.bad, places, fields, mask, sum(bad.lost for bad in texts.bad),
         )  # fmt: skip
 
     def read(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> RangeTexts:
@@ -116,6 +124,9 @@ class RangeEncoder:
         self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED
     ) -> tuple[RangeTexts, NDArray[np.int32], NDArray[np.int64]]:
         """The documents that are kept, the ids of all (int32), and the number of ids of each, int64[n]."""
+        if self.chats is not None:
+            texts, made = self.chats(texts, stop)
+            return texts, made.ids, made.lengths
         texts, rows = self.rows(texts, stop)
         return texts, *_together(rows)
 

@@ -23,7 +23,7 @@ from jittok.corpus.inputs.hostile_tables import (
 from jittok.corpus.inputs.remote import Fetched, is_url, open_far
 from jittok.corpus.inputs.sources import OF_A_FILE, Source
 from jittok.corpus.options import Options
-from jittok.corpus.ranges.columns import KeptColumns, TextColumn, text_column
+from jittok.corpus.ranges.columns import ChatColumns, KeptColumns, TextColumn, chat_columns, text_column
 from jittok.corpus.ranges.cutting import Limit
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 
@@ -186,7 +186,7 @@ def parquet_rows(
     """(k, rows of range k, share of the file that has been read) of row groups (None: all), from range `first` on.
     `content`: the bytes of the file, where they are in memory."""
     pa = _arrow()
-    footer, name = footer_of(source, content), options.column
+    footer, name = footer_of(source, content), options.of_tables
     groups = range(footer.facts.num_row_groups) if groups is None else groups
     if not len(groups):
         return
@@ -195,28 +195,32 @@ def parquet_rows(
         facts = [footer.facts.row_group(group) for group in groups]
         total = sum(group.num_rows for group in facts)
         try:
-            wanted = text_column(footer.schema, name, source.path, options.join)
+            wanted = _wanted(footer.schema, source, options)
             leaf = _leaf(footer, raw, source, name, groups)
-            columns = [group.column(leaf) for group in facts] if leaf is not None else []
+            leaves = _below(footer, _names(options)) if options.messages else [leaf] if leaf is not None else []
+            columns = [[group.column(each) for each in leaves] for group in facts]
+            every = list(chain.from_iterable(columns))
             kept = KeptColumns(footer.schema, options.keep, source.path)
             file = raw
             if content is None and is_url(source.path):
-                file = Fetched(raw, source.size or 0, list(map(place_of, columns)))
-            for group, column, number in zip(facts, columns, groups, strict=False):
-                if group.num_rows:
+                file = Fetched(raw, source.size or 0, list(map(place_of, every)))
+            for group, some, number in zip(facts, columns, groups, strict=False):
+                for column in some if group.num_rows else ():
                     check_table(
                         file, f"{source.path}, row group {number}", ParquetColumn(column), options.max_document_bytes
                     )
             with _parquet(file, source, footer.facts) as table:
                 rows = _rows_at_once(facts, columns)
-                if any(column.has_dictionary_page for column in columns):
-                    longest = max(column.total_uncompressed_size for column in columns)
-                    if rows * longest > UNPACKED and rows > FEW_ROWS:  # it costs more to read them one by one
+                if any(column.has_dictionary_page for column in every):
+                    longest = max(column.total_uncompressed_size for column in every)
+                    if options.messages is not None:
+                        longest = min(longest, UNPACKED // FEW_ROWS)
+                    elif rows * longest > UNPACKED and rows > FEW_ROWS:  # it costs more to read them one by one
                         longest = _longest_in_dictionary(
                             file, source, groups, name, footer.columns[leaf or 0], footer.facts
                         )
                     rows = max(1, min(rows, UNPACKED // max(longest, 1)))
-                batches = table.iter_batches(rows, list(groups), [name, *options.keep], use_threads=False)
+                batches = table.iter_batches(rows, list(groups), [*_names(options), *options.keep], use_threads=False)
                 texts = _texts_of(batches, wanted, kept)
                 limit = Limit(where, options.max_document_bytes, "row")
                 share, count = len(groups) / max(footer.facts.num_row_groups, 1), max(footer.facts.num_row_groups, 1)
@@ -251,12 +255,31 @@ def _leaf_of(footer: Footer, name: str) -> int | None:
     return inside[0] if len(inside) == 1 else None
 
 
-def _rows_at_once(groups: Sequence[Any], columns: Sequence[Any]) -> int:
+def _below(footer: Footer, names: Sequence[str]) -> list[int]:
+    """The numbers of the columns of these names, and of all that are inside them."""
+    return [
+        k for k, path in enumerate(footer.columns) if any(path == name or path.startswith(f"{name}.") for name in names)
+    ]
+
+
+def _names(options: Options) -> list[str]:
+    """The columns that documents are in."""
+    return [options.of_tables, *([options.tools] if options.tools else [])]
+
+
+def _wanted(schema: Any, source: Source, options: Options) -> TextColumn | ChatColumns:
+    """The texts, or the chats, of a table."""
+    if options.messages is None:
+        return text_column(schema, options.column, source.path, options.join)
+    return chat_columns(schema, options.messages, options.tools, source.path)
+
+
+def _rows_at_once(groups: Sequence[Any], columns: Sequence[Sequence[Any]]) -> int:
     """Rows of a batch of BATCH_BYTES, by the average of the group with the longest rows."""
     average = max(
         (
-            column.total_uncompressed_size / max(group.num_rows, 1)
-            for group, column in zip(groups, columns, strict=False)
+            sum(column.total_uncompressed_size for column in some) / max(group.num_rows, 1)
+            for group, some in zip(groups, columns, strict=False)
         ),
         default=0.0,
     )
@@ -313,24 +336,26 @@ def arrow_rows(
                 if at >= first:
                     yield at, found.pop(), read / total if total else file.tell() / max(source.size or 1, 1)
         except MalformedArray as error:
-            where = f"{source.path}, batch {read - 1}, column {options.column!r}, {error.where}"
+            where = f"{source.path}, batch {read - 1}, column {options.of_tables!r}, {error.where}"
             raise CorpusError(where, error.found, f"{error.expected}: write the file again") from error
         except (pa.ArrowException, OSError, EOFError) as error:
             raise _unreadable(source.path, error, WHOLE_ARROW) from error
 
 
-def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int | None, TextColumn, KeptColumns]:
+def _ipc_reader(
+    file: Any, source: Source, options: Options
+) -> tuple[Any, int | None, TextColumn | ChatColumns, KeptColumns]:
     """A reader of the columns that are wanted of an IPC file; its number of batches, None for a stream; the column of
     the texts; the fields to keep."""
     pa = _arrow()
 
-    def opened(kind: Any) -> tuple[Any, TextColumn, KeptColumns]:
+    def opened(kind: Any) -> tuple[Any, TextColumn | ChatColumns, KeptColumns]:
         file.seek(0)
         schema = kind(file).schema
-        wanted = text_column(schema, options.column, source.path, options.join)
+        wanted = _wanted(schema, source, options)
         kept = KeptColumns(schema, options.keep, source.path)
         file.seek(0)
-        names = dict.fromkeys((wanted.path[0], *(path[0] for path in kept.paths)))
+        names = dict.fromkeys((*wanted.columns, *(path[0] for path in kept.paths)))
         indices = sorted(map(schema.get_field_index, names))
         return kind(file, options=pa.ipc.IpcReadOptions(included_fields=indices)), wanted, kept
 
@@ -342,7 +367,7 @@ def _ipc_reader(file: Any, source: Source, options: Options) -> tuple[Any, int |
     return reader, reader.num_record_batches, wanted, kept
 
 
-def _texts_of(batches: Iterable[Any], wanted: TextColumn, kept: KeptColumns) -> Iterator[Any]:
+def _texts_of(batches: Iterable[Any], wanted: TextColumn | ChatColumns, kept: KeptColumns) -> Iterator[Any]:
     for batch in batches:
         kept.add(batch)
         yield wanted.texts(wanted.of(batch))

@@ -105,7 +105,7 @@ def units(sources: Sequence[Source], options: Options, first: int = 0, part: int
 def _row_groups(i: int, source: Source, options: Options) -> Iterator[Unit]:
     step = options.range_bytes if options.cuts > FIRST_CUTS else 0
     try:
-        parts = list(tables.groups_together(source, options.column, step))
+        parts = list(tables.groups_together(source, options.of_tables, step))
     except (OSError, CorpusError) as error:
         if options.on_error == "fail" or not is_damage(error):
             raise
@@ -139,7 +139,7 @@ def size_of(unit: Unit, sources: Sequence[Source], options: Options) -> int:
     if unit.stop == GROUP or not unit.stop:
         return sum(sources[i].size or 0 for i in range(unit.source, unit.last + 1))
     if source.kind == "parquet":
-        return tables.bytes_of_groups(source, options.column, range(unit.start, unit.stop))
+        return tables.bytes_of_groups(source, options.of_tables, range(unit.start, unit.stop))
     return unit.stop - unit.start
 
 

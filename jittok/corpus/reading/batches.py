@@ -13,7 +13,7 @@ from jittok.corpus.reading import packing
 from jittok.corpus.reading.opening import How, cache_of, opened
 from jittok.corpus.reading.parts import BlocksPart, Keeper
 from jittok.corpus.reading.rows import OneCorpus, Shape
-from jittok.corpus.reading.sequences import Sequences
+from jittok.corpus.reading.sequences import Sequences, WithMask
 from jittok.corpus.reading.tokens import Tokens
 from jittok.corpus.shards.readback import OPEN_BLOCKS, Corpus
 from jittok.errors import CorpusError, InWords
@@ -30,6 +30,14 @@ class Batch(NamedTuple):
     segments: NDArray[np.int32]
 
 
+class BatchWithMask(NamedTuple):
+    """The same of a corpus that says what is to be learned, with `loss_mask`, uint8[size, length]: 1 for what is."""
+
+    ids: NDArray[np.int32]
+    segments: NDArray[np.int32]
+    loss_mask: NDArray[np.uint8]
+
+
 def batches(
     corpus: Corpus | str | os.PathLike[str],
     length: int,
@@ -39,7 +47,7 @@ def batches(
     pad_id: int | None = None,
     overlap: int = 0,
     start: int = 0,
-) -> Iterator[Batch]:
+) -> Iterator[Batch | BatchWithMask]:
     """Sequences of `length` ids, `size` at a time, in the order of the documents; nothing is shuffled.
 
     `documents="split"`: documents lie one after the other and are cut where a sequence is full; the ids of sequence k
@@ -67,11 +75,14 @@ def batches(
     return _of(Sequences(OneCorpus(tokens, made, None), shape, 0, ""), size, start)
 
 
-def _of(found: Sequences, size: int, start: int) -> Iterator[Batch]:
+def _of(found: Sequences, size: int, start: int) -> Iterator[Batch | BatchWithMask]:
     count = len(found)
     for first in range(start, count, size):
-        ids, segments, *_ = found.stream(np.arange(first, min(first + size, count), dtype=np.int64))
-        yield Batch(ids, segments)
+        made = found.stream(np.arange(first, min(first + size, count), dtype=np.int64))
+        if isinstance(made, WithMask):
+            yield BatchWithMask(made.ids, made.segments, made.loss_mask)
+        else:
+            yield Batch(made.ids, made.segments)
 
 
 def _chosen(corpus: Corpus) -> tuple[Tokens, packing.Documents | None]:
@@ -79,6 +90,9 @@ def _chosen(corpus: Corpus) -> tuple[Tokens, packing.Documents | None]:
     tokens = Tokens(
         repr(corpus), [BlocksPart(corpus.blocks, Keeper(OPEN_BLOCKS))], corpus.manifest["vocab"].get("tokens", ANY_ID)
     )
+    if corpus.mask_blocks is not None:
+        part = BlocksPart(corpus.mask_blocks, Keeper(OPEN_BLOCKS), tokens.total, np.dtype(np.uint8))
+        tokens.learned = Tokens(repr(corpus), [part], 2)
     rows = corpus.rows
     if rows == range(corpus.total):
         return tokens, None

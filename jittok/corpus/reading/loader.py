@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jittok.corpus.reading.sequences import Packed, Sequences, WithTargets
+from jittok.corpus.reading.sequences import Found, Sequences
 from jittok.errors import CorpusError, InWords
 
 State = dict[str, int | str]
@@ -83,7 +83,7 @@ class Loader:
             raise TypeError("a loader without end has no length: epochs=None")
         return self._steps()
 
-    def __getitem__(self, number: int) -> Packed | WithTargets:
+    def __getitem__(self, number: int) -> Found:
         """This rank's batch of a step of this iteration."""
         at = operator.index(number)
         if at < 0 or (self.epochs is not None and at >= self._steps()):
@@ -108,7 +108,7 @@ class Loader:
         firsts = [self._start + at * step + self.rank * self.batch for at in some]
         self.sequences.ahead(np.concatenate([np.arange(first, first + self.batch) for first in firsts]))
 
-    def __iter__(self) -> Iterator[Packed | WithTargets]:
+    def __iter__(self) -> Iterator[Found]:
         self._begin()
         worker, workers = _worker()
         number, steps = worker, None if self.epochs is None else self._steps()

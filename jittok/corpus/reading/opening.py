@@ -13,13 +13,14 @@ import numpy as np
 
 from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.bare_ids import WithOffsets
-from jittok.corpus.formats.base import NPY_HEADER, Facts, Format
+from jittok.corpus.formats.base import MASK, NPY_HEADER, Format
 from jittok.corpus.formats.megatron import ARRAYS_AT, Megatron
 from jittok.corpus.reading.far import CACHE_BYTES, PIECE, FarFile, PieceCache
 from jittok.corpus.reading.files import Files, Listed, Numbers
-from jittok.corpus.reading.parts import BlocksPart, FilePart, Keeper, Part
+from jittok.corpus.reading.parts import BlocksPart, FilePart, Keeper, MaskPart, Part
 from jittok.corpus.reading.tokens import Tokens
 from jittok.corpus.shards.manifest import Manifest, label_of, read_manifest
+from jittok.corpus.shards.readback import facts_of
 from jittok.corpus.store import Store, is_far, open_store
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit import cache_dir
@@ -41,6 +42,7 @@ class Shard(NamedTuple):
     documents: int
     tokens: int
     files: Mapping[str, Listed]
+    mask: Listed | None = None  # the file of what is to be learned, where the format does not hold it
 
     def file(self, ending: str) -> Listed:
         """The file of the format with this ending."""
@@ -95,9 +97,15 @@ def opened(given: Sequence[Any], how: How) -> Tokens:
             )
     if len(found) == 1:
         return first
+    masks = None
+    if any(each.learned is not None for each in found):
+        for each in found:
+            each.learns_all()
+        masks = Tokens(first.name, [part for each in found if each.learned for part in each.learned.parts], 2)
     digest = hashlib.sha256("".join(each.digest for each in found).encode()).hexdigest()
     parts = [part for each in found for part in each.parts]
-    return Tokens(f"{first.name} and {len(found) - 1} more", parts, first.vocab_size, first.fingerprint, digest)
+    name = f"{first.name} and {len(found) - 1} more"
+    return Tokens(name, parts, first.vocab_size, first.fingerprint, digest, masks)
 
 
 def _tokens(corpus: str | PathLike[str] | Corpus, how: How, files: Files) -> Tokens:
@@ -116,11 +124,15 @@ def _tokens(corpus: str | PathLike[str] | Corpus, how: How, files: Files) -> Tok
     form = _format(manifest, folder, name, how.shuffle)
     shards = _shards(manifest, folder, form, (lambda file: _far(file, store, how.cache)) if store else _near(folder))
     parts = [part for shard in shards if shard.tokens for part in _parts(shard, files)]
+    masks = None
+    if manifest["options"].get("learn") is not None:
+        masks = Tokens(str(where), [part for shard in shards if shard.tokens for part in _masks(shard, files)], 2)
     facts = [manifest["vocab"]["fingerprint"], form.name]
-    facts += [[file.size, file.sha256] for shard in shards for file in shard.files.values()]
+    every = [file for shard in shards for file in (*shard.files.values(), shard.mask) if file is not None]
+    facts += [[file.size, file.sha256] for file in every]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     place = store.place if store else str(folder)
-    found = Tokens(place, parts, manifest["vocab"]["tokens"], manifest["vocab"]["fingerprint"], digest)
+    found = Tokens(place, parts, manifest["vocab"]["tokens"], manifest["vocab"]["fingerprint"], digest, masks)
     if found.far:
         _check_cache(found, how)
     return found
@@ -161,17 +173,40 @@ def _format(manifest: Manifest, folder: Path, name: str | None, shuffle: str | N
             "another format (npy, nanogpt, megatron, arrow ...), as row groups of Parquet have to be unpacked as a "
             "whole for each sequence; or shuffle=None",
         )  # fmt: skip
-    vocab = manifest["vocab"]
-    facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
-    return make_formats([name], facts)[0]
+    return make_formats([name], facts_of(manifest))[0]
 
 
 def _shards(manifest: Manifest, folder: Path, form: Format, listed: Callable[[dict[str, Any]], Listed]) -> list[Shard]:
     found = []
     for number, shard in enumerate(manifest["shards"]):
         files = {file["name"]: listed(file) for file in shard["files"] if file["name"].startswith(f"{form.name}/")}
-        found.append(Shard(folder, form, label_of(shard, number), shard["documents"], shard["tokens"], files))
+        mask = next((listed(file) for file in shard["files"] if file["name"].startswith(f"{MASK}/")), None)
+        if form.keeps_mask:
+            mask = None
+        found.append(Shard(folder, form, label_of(shard, number), shard["documents"], shard["tokens"], files, mask))
     return found
+
+
+def _masks(shard: Shard, files: Files) -> Sequence[Part]:
+    """What is to be learned of a shard: a byte for each of its ids."""
+    uint8 = np.dtype(np.uint8)
+    if shard.form.name == "arrow":
+        from jittok.corpus.formats.tables import batches_of
+
+        file = shard.file(".arrow")
+        batches = batches_of(Path(file.path), masked=True)
+        return [
+            MaskPart(files, _fitting(Numbers(file, uint8, batch.mask, batch.tokens)), batch.tokens) for batch in batches
+        ]
+    if shard.form.keeps_mask:
+        blocks = shard.form.masks(shard.folder, shard.label, shard.documents)
+        return [BlocksPart(blocks, Keeper(HELD_BLOCKS), shard.tokens, uint8)]
+    if shard.mask is None or shard.mask.size != shard.tokens:
+        found = "no file" if shard.mask is None else f"{shard.mask.size} bytes"
+        raise CorpusError(
+            f"{shard.folder}, {MASK}, shard {shard.label}", InWords(found), f"{shard.tokens} bytes, one an id"
+        )
+    return [MaskPart(files, Numbers(shard.mask, uint8, 0, shard.tokens), shard.tokens)]
 
 
 def _parts(shard: Shard, files: Files) -> Sequence[Part]:

@@ -151,36 +151,73 @@ class FilePart:
 WIDE = np.dtype("<i4")
 
 
+class MaskPart:
+    """A byte for each id of a part, 1 for what is to be learned: as bytes of a file, or all of them where there is
+    none. It is read where the ids of its part are."""
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, opened: Files | None, numbers: Numbers | None, tokens: int) -> None:
+        self.files, self.numbers, self.tokens = opened, numbers, tokens
+        self.far = numbers is not None and numbers.file.far is not None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MaskPart, (self.files, self.numbers, self.tokens)
+
+    def read(self, first: int, target: memoryview) -> None:
+        """Fill `target`."""
+        if self.files is None or self.numbers is None:
+            target[:] = b"\x01" * len(target)
+        else:
+            self.files.read_into(self.numbers.file, target, self.numbers.at + first)
+
+    def ahead(self, first: int, count: int) -> None:
+        """Have far bytes fetched that will be read."""
+        if self.numbers is not None and self.numbers.file.far is not None:
+            self.numbers.file.far.ahead(self.numbers.at + first, count)
+
+    def marks(self, low: int, high: int, marks: Marks, at: int) -> int:  # noqa: ARG002
+        """None: the part of the ids has them."""
+        return at
+
+    def offsets(self) -> NDArray[np.int64]:
+        """As one document: the part of the ids has them."""
+        return np.array([0, self.tokens], np.int64)
+
+
 class BlocksPart:
     """Blocks that are read as a whole when they are first used, as row groups of Parquet; the last ones are kept.
 
     How many ids a block has is known when it was read: finding an id reads the blocks before it once.
     """
 
-    dtype, far = WIDE, False
+    far = False
 
-    def __init__(self, blocks: Sequence[Lazy], keeper: Keeper, tokens: int | None = None) -> None:
-        self.blocks, self.keeper = blocks, keeper
+    def __init__(
+        self, blocks: Sequence[Lazy], keeper: Keeper, tokens: int | None = None, dtype: np.dtype[Any] = WIDE
+    ) -> None:
+        self.blocks, self.keeper, self.dtype = blocks, keeper, dtype
         self._firsts = [0]
         self.tokens = self._upto(None) if tokens is None else tokens
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BlocksPart, (self.blocks, self.keeper, self.tokens)
+        return BlocksPart, (self.blocks, self.keeper, self.tokens, self.dtype)
 
     def read(self, first: int, target: memoryview) -> None:
         """Copy ids."""
-        done, count = 0, len(target) // WIDE.itemsize
+        width = self.dtype.itemsize
+        done, count = 0, len(target) // width
         while done < count:
             at = self._block_of(first + done)
             ids, offsets = self.keeper.loaded(self.blocks[at])
             base = int(offsets[0]) + first + done - self._firsts[at]
             upto = min(base + count - done, int(offsets[-1]))
-            found = np.ascontiguousarray(ids[base:upto], WIDE)
+            found = np.ascontiguousarray(ids[base:upto], self.dtype)
             if not found.size:
                 raise CorpusError(
                     "blocks of a shard", InWords(f"their end before id {first + count}"), f"{self.tokens} ids"
                 )
-            target[4 * done : 4 * (done + found.size)] = found.data.cast("B")
+            target[width * done : width * (done + found.size)] = found.data.cast("B")
             done += found.size
 
     def marks(self, low: int, high: int, marks: Marks, at: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.reading.kernels import FACTS, NO_TOKEN, Rows
+from jittok.corpus.reading.kernels import COUNT, FACTS, NO_TARGET, NO_TOKEN, Rows
 from jittok.corpus.reading.order import NearOrder, Order, name_of
 from jittok.corpus.reading.packing import Split, Table
 from jittok.corpus.reading.tokens import Tokens, Workspace
@@ -201,9 +201,29 @@ class Mix:
             yield k, within[some], some.tolist()
 
 
+def learned(work: Gathering, count: int, length: int) -> NDArray[np.uint8]:
+    """uint8[count, length + 1]: what is to be learned of the rows that were read, and of the id after each; 0 where
+    there is none."""
+    found = np.zeros((count, length + 1), np.uint8)
+    raw = found.data.cast("B")
+    for row in range(count):
+        tokens, origin = work.origins[row]
+        pieces = [(origin, work.facts[FACTS * row + COUNT])] if isinstance(origin, int) else origin
+        at = row * (length + 1)
+        for first, some in pieces:
+            if tokens.learned is not None and some:
+                tokens.learned.read(first, some, raw[at : at + some])
+            at += some
+    return found
+
+
 def laid_out(source: Source, numbers: NDArray[np.int64], shape: Shape, space: Workspace) -> tuple[NDArray[Any], ...]:
-    """int32[n, length] ids, segments, positions, and int64[n, length] targets, where they are wanted."""
+    """int32[n, length] ids, segments, positions, and int64[n, length] targets, where they are wanted. Of corpora that
+    say what is to be learned: other targets are NO_TARGET, and without targets the last is uint8[n, length], 1 for what
+    is."""
     size, length = numbers.size, shape.length
+    masked = source.tokens.learned is not None
+    mask = np.empty((size if masked and not shape.targets else 0, length), np.uint8)
     ids, segments, positions = (np.empty(size * length, np.int32) for _ in range(3))
     targets = np.empty(size * length, np.int64) if shape.targets else NOTHING
     step = max(AT_ONCE // length, 1)
@@ -219,5 +239,13 @@ def laid_out(source: Source, numbers: NDArray[np.int64], shape: Shape, space: Wo
             rows = Rows(ids[low:high], segments[low:high], positions[low:high], targets[low:high])
         if space.lay_out(some.size, length, source.tokens, shape.pad, shape.across, rows) == NO_TOKEN:
             space.refuse(*work.origins[int(space.report[0])])
+        if masked:
+            marks = learned(work, some.size, length)
+            if shape.targets:
+                targets[low:high][marks[:, 1:].ravel() == 0] = NO_TARGET
+            else:
+                mask[first : first + some.size] = marks[:, :length]
     arrays: list[NDArray[Any]] = [ids, segments, positions, *([targets] if shape.targets else [])]
+    if masked and not shape.targets:
+        arrays.append(mask)
     return tuple(array.reshape(size, length) for array in arrays)

@@ -7,19 +7,20 @@ import json
 import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.reading import packing
+from jittok.corpus.reading.kernels import NO_TARGET
 from jittok.corpus.reading.order import SPREAD, Order, name_of
 from jittok.corpus.reading.rows import Mix, OneCorpus, Shape, Source, laid_out
 from jittok.corpus.reading.tokens import Tokens, Workspace
 from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
-    from typing import TypeAlias, TypeGuard
+    from typing import TypeGuard
 
     from jittok.corpus.reading.loader import Loader
     from jittok.corpus.shards.readback import Corpus
@@ -48,8 +49,29 @@ class Packed(NamedTuple):
         return _borders(self.segments)
 
 
+class WithMask(NamedTuple):
+    """The same of a corpus that says what is to be learned, with `loss_mask`, uint8: 1 for the ids that are."""
+
+    ids: NDArray[np.int32]
+    segments: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    loss_mask: NDArray[np.uint8]
+
+    @property
+    def cu_seqlens(self) -> NDArray[np.int32]:
+        """As that of `Packed`."""
+        return _borders(self.segments)
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """int64: the ids that are to be learned, at their places, -100 for others: what models of transformers take,
+        which shift them themselves."""
+        return np.where(self.loss_mask != 0, self.ids, NO_TARGET).astype(np.int64)
+
+
 class WithTargets(NamedTuple):
-    """The same with `targets`, int64: the next id of each, -100 where there is none (PyTorch leaves it out)."""
+    """The same with `targets`, int64: the next id of each, -100 where there is none (PyTorch leaves it out), and where
+    the corpus says that it is not to be learned."""
 
     ids: NDArray[np.int32]
     segments: NDArray[np.int32]
@@ -60,6 +82,10 @@ class WithTargets(NamedTuple):
     def cu_seqlens(self) -> NDArray[np.int32]:
         """As that of `Packed`."""
         return _borders(self.segments)
+
+
+Found: TypeAlias = Packed | WithMask | WithTargets
+"""What a sequence, or a batch of them, is."""
 
 
 def _borders(segments: Any) -> NDArray[np.int32]:
@@ -95,6 +121,8 @@ def sequences(
     shuffle: None, the order of the documents; "sequences", another order of the sequences in each epoch; "documents":
     documents are put together in an order drawn once, and their sequences in another order in each epoch.
     within: shuffle sequences with about so many others instead of all, for shards in a bucket or on slow disks.
+    Of chats that were compiled with `learn`, sequences have `loss_mask` and `labels`, and targets are -100 where
+    nothing is to be learned; beside such a corpus all of others is.
     targets: also the next ids, as int64; with "split" a sequence then reads one id more, the first of the next one.
     format: which of the formats that the corpus was written in; by default the one that is read fastest.
     check: "size" compares each file that is used with the manifest's size, "sha256" also its digest, once a process.
@@ -197,6 +225,9 @@ def _mixed(corpora: Mapping[One, float], recipe: _Recipe, tokens_of: Any) -> Seq
     tokens = [tokens_of([corpus]) for corpus in corpora]
     for each in tokens[1:]:
         each.same_vocabulary(tokens[0])
+    if any(each.learned is not None for each in tokens):
+        for each in tokens:
+            each.learns_all()
     sources = [recipe.source(each, f"{k}/") for k, each in enumerate(tokens)]
     for source in sources:
         if not source.count:
@@ -235,10 +266,10 @@ class Sequences:
         return f"Sequences({len(self)} of {self.shape.length} ids, {self._source.tokens.name})"
 
     @overload
-    def __getitem__(self, number: int) -> Packed | WithTargets: ...
+    def __getitem__(self, number: int) -> Found: ...
     @overload
-    def __getitem__(self, number: slice) -> Packed | WithTargets: ...
-    def __getitem__(self, number: int | slice) -> Packed | WithTargets:
+    def __getitem__(self, number: slice) -> Found: ...
+    def __getitem__(self, number: int | slice) -> Found:
         """Sequence i, or a batch of those of a slice."""
         if isinstance(number, slice):
             return self.batch(range(len(self))[number])
@@ -248,16 +279,16 @@ class Sequences:
         found = self.stream(np.array([at % len(self) + self._epoch * len(self)], np.int64))
         return type(found)(*(array[0] for array in found))
 
-    def __getitems__(self, numbers: Sequence[int]) -> list[Packed | WithTargets]:
+    def __getitems__(self, numbers: Sequence[int]) -> list[Found]:
         """Several sequences, as DataLoaders ask for them."""
         found = self.batch(numbers)
         return [type(found)(*rows) for rows in zip(*found, strict=True)]
 
-    def __iter__(self) -> Iterator[Packed | WithTargets]:
+    def __iter__(self) -> Iterator[Found]:
         for number in range(len(self)):
             yield self[number]
 
-    def batch(self, numbers: Sequence[int] | NDArray[np.integer[Any]]) -> Packed | WithTargets:
+    def batch(self, numbers: Sequence[int] | NDArray[np.integer[Any]]) -> Found:
         """These sequences as arrays of two dimensions. IndexError for one that is not there."""
         given = np.asarray(numbers, np.int64).reshape(-1)
         count = len(self)
@@ -266,17 +297,21 @@ class Sequences:
             raise IndexError(f"sequence {bad}: expected {-count} <= sequence < {count}")
         return self.stream(np.where(given < 0, given + count, given) + self._epoch * count)
 
-    def stream(self, numbers: NDArray[np.int64]) -> Packed | WithTargets:
+    def stream(self, numbers: NDArray[np.int64]) -> Found:
         """A batch of sequences counted over all epochs: n is sequence n % len of epoch n // len."""
-        if not numbers.size:
+        if numbers.size:
+            found = laid_out(self._source, numbers, self.shape, self._space)
+        else:
             shape, empty = (0, self.shape.length), np.zeros((0, self.shape.length), np.int32)
-            return (
-                WithTargets(empty, empty, empty, np.zeros(shape, np.int64))
-                if self.shape.targets
-                else Packed(empty, empty, empty)
-            )
-        found = laid_out(self._source, numbers, self.shape, self._space)
-        return WithTargets(*found) if self.shape.targets else Packed(*found)
+            found = (empty, empty, empty, np.zeros(shape, np.int64 if self.shape.targets else np.uint8))
+        if self.shape.targets:
+            return WithTargets(*found)
+        return WithMask(*found) if self.masked else Packed(*found[:3])
+
+    @property
+    def masked(self) -> bool:
+        """Whether the corpora, or one of them, say what is to be learned."""
+        return self._source.tokens.learned is not None
 
     @property
     def far(self) -> bool:

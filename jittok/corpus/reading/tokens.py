@@ -11,16 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.reading.kernels import Read, Rows, lay_out
-from jittok.corpus.reading.parts import Marks, NoRoomError, Part
+from jittok.corpus.reading.parts import Marks, MaskPart, NoRoomError, Part
 from jittok.errors import CorpusError, InWords
 
 
 class Tokens:
-    """Parts one after the other; all ids have one width."""
+    """Parts one after the other; all ids have one width. `learned`: a byte for each id, 1 for what is to be learned, of
+    corpora that say so."""
 
     def __init__(
-        self, name: str, parts: Sequence[Part], vocab_size: int, fingerprint: str = "", digest: str = ""
-    ) -> None:
+        self, name: str, parts: Sequence[Part], vocab_size: int, fingerprint: str = "", digest: str = "",
+        learned: Tokens | None = None,
+    ) -> None:  # fmt: skip
+        self.learned = learned
         self.name, self.vocab_size, self.fingerprint, self.digest = name, vocab_size, fingerprint, digest
         self.parts = [part for part in parts if part.tokens]
         self.dtype = self.parts[0].dtype if self.parts else np.dtype("<i4")
@@ -29,7 +32,7 @@ class Tokens:
         self.far = any(part.far for part in self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tokens, (self.name, self.parts, self.vocab_size, self.fingerprint, self.digest)
+        return Tokens, (self.name, self.parts, self.vocab_size, self.fingerprint, self.digest, self.learned)
 
     def read(self, first: int, count: int, raw: memoryview) -> None:
         """Fill `raw` with `count` ids from `first` on."""
@@ -58,10 +61,18 @@ class Tokens:
             space.marks.numbers[at:end] += base
         return end
 
+    def learns_all(self) -> None:
+        """Where nothing says what is to be learned, all is: beside corpora that say so."""
+        if self.learned is None:
+            parts = [MaskPart(None, None, part.tokens) for part in self.parts]
+            self.learned = Tokens(self.name, parts, 2)
+
     def ahead(self, first: int, count: int) -> None:
         """Have ids fetched that will be read, where they are far."""
         if not self.far:
             return
+        if self.learned is not None:
+            self.learned.ahead(first, count)
         at = bisect_right(self.firsts, first) - 1
         while count > 0 and at < len(self.parts):
             some = min(count, self.firsts[at + 1] - first)

@@ -6,41 +6,45 @@ import hashlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jittok.corpus.formats.base import Block, Format, Lazy
+from jittok.corpus.formats.base import MASK, Block, Format, Lazy
 from jittok.corpus.shards.manifest import Manifest, label_of
 from jittok.corpus.store import Store
 from jittok.errors import CorpusError, InWords
 
 FETCHED_AT_ONCE = 8 << 20
+Read = Callable[[Path, str, int], list[Lazy]]
+"""read(folder, label, documents): the blocks of a shard."""
 
 
-def far_blocks(store: Store, manifest: Manifest, form: Format) -> list[Lazy]:
-    """A block for each shard. Its files are compared with the manifest as they are copied; the copy goes with the
-    block."""
+def far_blocks(store: Store, manifest: Manifest, form: Format, masks: bool = False) -> list[Lazy]:
+    """A block for each shard, of its ids or its masks. Its files are compared with the manifest as they are copied; the
+    copy goes with the block."""
     found = []
     for number, shard in enumerate(manifest["shards"]):
         label = label_of(shard, number)
-        files = [file for file in shard["files"] if file["name"].startswith(f"{form.name}/")]
-        found.append(Lazy(shard["documents"], partial(_load, store, files, form, label, shard["documents"])))
+        folders = f"{form.name}/", *([f"{MASK}/"] if masks else [])
+        files = [file for file in shard["files"] if file["name"].startswith(folders)]
+        read = form.masks if masks else form.blocks
+        found.append(Lazy(shard["documents"], partial(_load, store, files, read, label, shard["documents"])))
     return found
 
 
-def _load(store: Store, files: Sequence[dict[str, Any]], form: Format, label: str, documents: int) -> Block:
+def _load(store: Store, files: Sequence[dict[str, Any]], read: Read, label: str, documents: int) -> Block:
     folder = Path(tempfile.mkdtemp(prefix="jittok-"))
     try:
         for file in files:
             _copy(store, file, folder)
-        parts = form.blocks(folder, label, documents)
+        parts = read(folder, label, documents)
         count = sum(part.documents for part in parts)
         if count != documents:
-            where = store.where(files[0]["name"] if files else form.name)
+            where = store.where(files[0]["name"] if files else "")
             raise CorpusError(where, InWords(f"{count} documents"), f"{documents}")
         block = _joined([part.load() for part in parts])
     except BaseException:

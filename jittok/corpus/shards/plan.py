@@ -16,6 +16,7 @@ from jittok.corpus.formats import format_class
 from jittok.corpus.inputs.remote import is_url
 from jittok.corpus.inputs.sources import STDIN, Source
 from jittok.corpus.options import FIRST_CUTS, Options
+from jittok.corpus.ranges.chats import templates_of
 from jittok.corpus.store import Store
 from jittok.errors import CorpusError, InWords
 
@@ -29,6 +30,10 @@ INPUTS_FROM = "inputs_from"
 
 VOCAB_FILE = "file"
 """Key of its vocabulary: the file, relative to the corpus; absent for a bundled one."""
+
+
+CHAT = "chat"
+"""Key of its vocabulary: `chat_facts`."""
 
 
 def _relative(path: str, out: Path | None) -> str:
@@ -102,7 +107,7 @@ def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, store
     facts = {name: getattr(tok, name) for name in names}
     return {
         "jittok": __version__,
-        "vocab": {**facts, "tokens": tok.vocab_size, **vocab_file},
+        "vocab": {**facts, "tokens": tok.vocab_size, **vocab_file, **chat_facts(tok, options)},
         **inputs_from,
         "options": options.identity(),
         "writers": writers,
@@ -111,6 +116,12 @@ def make_plan(tok: Tokenizer, sources: Sequence[Source], options: Options, store
             {"path": s.path, "bytes": s.size, "kind": s.kind, "packing": s.packing, "stamp": s.stamp} for s in sources
         ],
     }
+
+
+def chat_facts(tok: Tokenizer, options: Options) -> dict[str, str]:
+    """Of chats, the digest of the templates and special tokens in the files of a vocabulary, which its fingerprint does
+    not reflect."""
+    return {} if options.messages is None else {CHAT: templates_of(tok, options)}
 
 
 def rules_of(options: Options) -> Fact:
@@ -131,6 +142,8 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
         )
     if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
         said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")
+    if old["vocab"].get(CHAT) != new["vocab"].get(CHAT):
+        said.append("other chat templates or special tokens in the files of the vocabulary")
     ends = [plan["vocab"].get("eos_id") for plan in (old, new)]
     if new["options"]["append_eos"] and new["options"].get("eos") is None and ends[0] != ends[1]:
         said.append(f"end-of-text token {ends[1]} (begun with {ends[0]})")

@@ -61,13 +61,15 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
     if tok is not None and tok.fingerprint != vocab["fingerprint"]:
         given = named({name: getattr(tok, name) for name in ("name", "fingerprint", "llama_cpp")})
         raise CorpusError(str(folder), InWords(f"vocabulary {given}"), f"{named(vocab)}, as it was made with")
-    facts = Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
+    facts = facts_of(manifest)
     (form,) = make_formats([format], facts)
+    masked = manifest["options"].get("learn") is not None
     if store.local is None:
         corpus = Corpus(manifest, far_blocks(store, manifest, form), tok)
+        corpus.mask_blocks = far_blocks(store, manifest, form, masks=True) if masked else None
         corpus.where = store.place, format
         return corpus
-    folder, blocks = store.local, list[Lazy]()
+    folder, blocks, masks = store.local, list[Lazy](), list[Lazy]()
     for number, shard in enumerate(manifest["shards"]):
         found = form.blocks(folder, label_of(shard, number), shard["documents"])
         count = sum(block.documents for block in found)
@@ -76,9 +78,17 @@ def open(  # noqa: A001  jittok.corpus.open is what one looks for
                 f"{folder}, {format}, shard {number}", InWords(f"{count} documents"), f"{shard['documents']}"
             )
         blocks += found
+        masks += form.masks(folder, label_of(shard, number), shard["documents"]) if masked else []
     corpus = Corpus(manifest, blocks, tok)
+    corpus.mask_blocks = masks if masked else None
     corpus.where = folder, format
     return corpus
+
+
+def facts_of(manifest: Manifest) -> Facts:
+    """What formats need to know to read a corpus."""
+    vocab = manifest["vocab"]
+    return Facts(vocab["tokens"], vocab["name"] or "", vocab["fingerprint"], manifest["options"]["dtype"], ())
 
 
 class Corpus:
@@ -92,6 +102,7 @@ class Corpus:
         self.rows = range(self._firsts[-1])
         self.total = len(self.rows)  # documents of all blocks
         self.where: tuple[Path | str, str] | None = None  # folder or URL, and format, that all documents are read from
+        self.mask_blocks: list[Lazy] | None = None  # of the mask of what is to be learned
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -103,7 +114,7 @@ class Corpus:
     def __getitem__(self, row: int | slice) -> NDArray[Any] | Corpus:
         if isinstance(row, slice):
             part = Corpus(self.manifest, self.blocks, self.tok)
-            part.rows = self.rows[row]
+            part.rows, part.mask_blocks = self.rows[row], self.mask_blocks
             part.where = self.where if part.rows == self.rows else None
             return part
         try:
@@ -155,6 +166,16 @@ class Corpus:
         ids, offsets = self._block(at)
         position = document - self._firsts[at]
         return ids[offsets[position] : offsets[position + 1]].view(Ids)
+
+    @property
+    def masks(self) -> Corpus | None:
+        """Of chats with `Options.learn`: a row of uint8 for each document, 1 for the ids that are to be learned. None
+        for other corpora."""
+        if self.mask_blocks is None:
+            return None
+        found = Corpus(self.manifest, self.mask_blocks)
+        found.rows = self.rows
+        return found
 
     def lengths(self) -> NDArray[np.int64]:
         """int64[n]: tokens of each document."""

@@ -201,10 +201,11 @@ class TaskRun:
             return raw
         try:
             encoded = self.context.encoder(raw, self.stop)
-            rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.places, encoded.kept)
+            rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.places, encoded.kept, encoded.mask)
             laid = laid_out(rows, self._streams)
             if not self._tables:  # the streams are all that is written: results that wait hold no ids beside them
                 encoded.ids = rows.ids = np.broadcast_to(np.int32(0), rows.ids.shape)
+                encoded.mask = rows.mask = None
             return _Result(encoded, laid)
         except Exception as error:  # noqa: BLE001  as above; CancelledError among them
             return error
