@@ -31,6 +31,8 @@ ELSEWHERE = {
     "files that a user has, or a corpus holds": r"\w+\.(json|txt|model|jsonl|gguf)|[\w/.-]*N{5}[\w.]*|"
     r"errors/0+\.jsonl",
     "pyarrow's": r"ParquetFile\.\w+",
+    "programs that take a tokenizer": r"DataCollatorWithPadding|For\w+(Modeling|Classification)|SFTTrainer|HFLM|"
+    r"(RecursiveCharacter|Token)TextSplitter|(Token|Recursive)Chunker|token_counter|semchunk\.chunkerify|model\.tokenizer",
     "loaders of torch and Grain": r"(torch\.utils\.data\.)?(Stateful)?DataLoader|IterableDataset|grain\.[\w.]+",
     "made up, to be filled in": r".*<\w+>.*|vX\.Y\.Z|[A-Z]+|[\w.]+\.NAME",
     "what the environment sets": r"(JITTOK|PYTHON|NUMBA|RAY)_\w+",
