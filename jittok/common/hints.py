@@ -36,8 +36,8 @@ RENAMED = {
     "clean_up_tokenization_spaces": ("clean",),
     "pad_token_id": ("pad_id",),
     "pad": ("pad_id",),
-    "max_length": ("length",),
-    "max_len": ("length", "max_length"),
+    "max_length": ("length", "n"),
+    "max_len": ("length", "max_length", "n"),
     "seq_len": ("length", "max_length"),
     "padding_side": ("side",),
     "truncation_side": ("side",),
@@ -46,6 +46,10 @@ RENAMED = {
     "pad_token_type_id": ("pad_type",),
     "pad_type_id": ("pad_type",),
     "stride": ("overlap",),
+    "chunk_size": ("n",),
+    "chunk_overlap": ("overlap",),
+    "size": ("n",),
+    "max_tokens": ("n", "max_length"),
     "return_overflowing_tokens": ("windows",),
     "text_pair": ("pairs",),
     "text_pairs": ("pairs",),
@@ -81,6 +85,8 @@ EXPLAINED = _by_name(
     ("clean_up_tokenization_spaces", "decode_bytes gives the bytes of the tokens"),
     ("trust_remote_code revision use_fast token use_auth_token cache_dir subfolder force_download", LOCAL),
     ("local_files_only repo_id filename", LOCAL),
+    ("separator separators strategy mode", "by= is 'token', 'line' or 'sentence', which tells where pieces may end"),
+    ("length_function tokenizer token_counter", "remove it: pieces are counted in ids of this tokenizer"),
     ("vocab_only n_ctx n_gpu_layers", "remove it: only the header of a GGUF is read"),
 )
 """Other keywords -> what to write instead."""
@@ -93,6 +99,74 @@ ATTRIBUTES = _by_name(
     ("tokenize encode_batch decode_batch", "write tok = jittok.load(path), then tok.encode(text)"),
 )
 """Attributes of other libraries' modules -> what to write instead."""
+ENCODES = "write tok.encode(text, add_special=True, parse_special=True); many: tok.encode_batch(texts, ...)"
+NAMES = "write [tok.id_to_token(i) for i in tok.encode(text)] for the tokens, tok.encode(text) for ids"
+FIXED = "write jittok.convert(tok, path), change that file and load it: a Tokenizer does not change"
+CUTS = "write tok.encode_batch(texts, max_length=n, side=, overlap=, windows=) for each call"
+PADS = "write rows.to_padded(length, side=, multiple_of=, pad_id=) for each call"
+SPECIALS = "write [tok.id_to_token(i) for i in sorted(tok.special_ids)]"
+FACADE = "write jittok.compat.as_{0}(tok), which has it"
+OF_TOKENIZERS = _by_name(
+    ("encode_plus batch_encode_plus prepare_for_model encode_batch_fast async_encode_batch", ENCODES),
+    ("build_inputs_with_special_tokens create_token_type_ids_from_sequences", ENCODES),
+    ("num_special_tokens_to_add", "write tok.encode('', add_special=True).size"),
+    ("tokenize Tokenize encode_as_pieces EncodeAsPieces", NAMES),
+    ("encode_as_ids EncodeAsIds encode_as_numpy encode_ordinary encode_to_numpy Encode", "write tok.encode(text)"),
+    ("encode_ordinary_batch", "write tok.encode_batch(texts)"),
+    ("encode_with_unstable", "encode the text without its end, or write tok.explain(text)"),
+    ("encode_files", "write jittok corpus files --vocab FILE --out shards, or tok.encode_stream(texts)"),
+    ("apply_chat_template", "write tok.encode_chat(messages).ids, or tok.render_chat(messages) for the text"),
+    ("count_tokens num_tokens get_num_tokens n_tokens", "write tok.count(text), or tok.count_batch(texts)"),
+    ("batch_decode decode_bytes_batch DecodeIdsBatch", "write tok.decode_batch(rows)"),
+    ("detokenize Detokenize decode_ids DecodeIds Decode convert_tokens_to_string", "write tok.decode(ids)"),
+    ("decode_pieces DecodePieces", "write tok.decode([tok.token_to_id(piece) for piece in pieces])"),
+    ("decode_tokens_bytes", "write [tok.id_to_token(i) for i in ids]"),
+    ("decode_with_offsets char_to_token token_to_chars word_ids offset_mapping offsets", "write tok.align(text)"),
+    ("DecodeStream", "write out = tok.stream_decoder(), then out.push(id), out.finish()"),
+    ("convert_tokens_to_ids piece_to_id PieceToId encode_single_token", "write tok.token_to_id(token)"),
+    (
+        "convert_ids_to_tokens id_to_piece IdToPiece decode_single_token_bytes token_get_text",
+        "write tok.id_to_token(id)",
+    ),
+    ("get_vocab token_byte_values get_added_vocab", "write {tok.id_to_token(i): i for i in range(tok.vocab_size)}"),
+    ("get_vocab_size get_piece_size GetPieceSize piece_size n_vocab max_token_value", "write tok.vocab_size"),
+    ("get_score GetScore", "write tok.scores[id]"),
+    ("is_unknown is_control is_unused is_byte IsUnknown IsControl IsUnused IsByte", "write tok.describe([id])"),
+    ("all_special_ids is_special_token get_special_tokens_mask", "write tok.special_ids, or tok.eog_ids"),
+    ("all_special_tokens special_tokens_set special_tokens_map additional_special_tokens", SPECIALS),
+    ("added_tokens_decoder added_tokens_encoder get_added_tokens_decoder", SPECIALS),
+    *(
+        (f"{role}_token_id token_{role}", f"write tok.{role}_id")
+        for role in ("bos", "eos", "unk", "sep", "pad", "mask", "nl")
+    ),
+    ("cls_token_id cls_id", "write tok.bos_id"),
+    ("eot_token", "write tok.eos_id, or tok.token_to_id('<|endoftext|>')"),
+    *(
+        (f"{role}_token", f"write tok.id_to_token(tok.{role}_id)")
+        for role in ("bos", "eos", "unk", "sep", "pad", "mask")
+    ),
+    ("cls_token", "write tok.id_to_token(tok.bos_id)"),
+    ("add_tokens add_special_tokens set_vocabulary load_vocabulary set_encode_extra_options", FIXED),
+    ("encode_special_tokens split_special_tokens", SPECIAL_TEXT),
+    ("add_bos_token add_eos_token add_prefix_space", BOS),
+    ("enable_truncation no_truncation truncation truncation_side model_max_length", CUTS),
+    ("pad enable_padding no_padding padding padding_side", PADS),
+    (
+        "save save_pretrained save_vocabulary to_str push_to_hub serialized_model_proto",
+        "write jittok.convert(tok, path)",
+    ),
+    ("from_pretrained from_file from_str from_buffer", FROM_FILE),
+    ("load Load LoadFromFile load_from_serialized_proto", FROM_FILE),
+    ("train train_from_iterator train_new_from_iterator", "write jittok.train(texts, size=32000)"),
+    ("normalizer pre_tokenizer decoder model post_processor post_process", "write tok.pipeline, or tok.explain()"),
+    ("normalize Normalize", "write tok.trace(text).normalized[-1]['text']"),
+    ("backend_tokenizer is_fast name_or_path init_kwargs", FACADE.format("transformers")),
+    ("nbest_encode NBestEncode nbest_encode_as_ids nbest_encode_as_pieces", FACADE.format("sentencepiece")),
+    ("NBestEncodeAsIds NBestEncodeAsPieces", FACADE.format("sentencepiece")),
+    ("sample_encode_as_ids sample_encode_as_pieces SampleEncodeAsIds SampleEncodeAsPieces", NO_SAMPLING),
+    ("encode_as_immutable_proto encode_as_serialized_proto", "write tok.align(text)"),
+)
+"""Attributes of other libraries' tokenizers -> what to write with a `Tokenizer`."""
 TIKTOKEN = ("r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony")
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """The form of a repository name on a model hub."""
@@ -133,7 +207,7 @@ def _keyword(name: str, value: object, own: list[str]) -> str:
 
 def no_attribute(holder: str, name: str, names: Callable[[], Iterable[str]]) -> str:
     """The message of an AttributeError, with what to write instead. names(): the attributes that exist."""
-    if name in ATTRIBUTES:
+    if name in ATTRIBUTES and holder.startswith("module"):
         said = f": {ATTRIBUTES[name]}"
     elif name.startswith("_"):  # protocols look these up on any object
         said = ""
@@ -142,6 +216,13 @@ def no_attribute(holder: str, name: str, names: Callable[[], Iterable[str]]) -> 
         near = nearest(name, own)
         said = f"; did you mean {near}?" if near else ""
     return f"{holder} has no attribute {name!r}{said}"
+
+
+def no_attribute_of_tokenizer(name: str, names: Callable[[], Iterable[str]]) -> str:
+    """The same for a `Tokenizer`."""
+    if name in OF_TOKENIZERS:
+        return f"'Tokenizer' object has no attribute {name!r}: {OF_TOKENIZERS[name]}"
+    return no_attribute("'Tokenizer' object", name, names)
 
 
 def not_there(path: str, error: OSError, bundled: Iterable[str]) -> OSError:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jittok.common.locks import once
 from jittok.kernels.inputs import OneText, check_options, to_bytes
+from jittok.tokenizer.hinting import hinted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +31,7 @@ class Chunking:
 
         def _rule(self, add_special: bool, parse_special: bool, errors: str) -> tuple[Encoder, EncodeOptions]: ...
 
+    @hinted
     def truncate(
         self, text: OneText, n: int, *, side: Literal["left", "right"] = "right", add_special: bool = False
     ) -> str:  # fmt: skip
@@ -45,6 +47,7 @@ class Chunking:
         """
         return self._chunker(add_special).truncated(to_bytes(text), n, side)
 
+    @hinted
     def chunks(
         self, text: OneText, n: int, *, overlap: int = 0, by: By = "token", add_special: bool = False
     ) -> list[Piece]:  # fmt: skip
@@ -68,6 +71,7 @@ class Chunking:
 
         return self._chunker(add_special).pieces(to_bytes(text), Request(n, overlap, by).checked())
 
+    @hinted
     def chunks_batch(
         self, texts: Texts, n: int, *, overlap: int = 0, by: By = "token", add_special: bool = False,
         threads: int | None = None, progress: bool = False,

@@ -33,6 +33,7 @@ from jittok.tokenizer.batching import Batching
 from jittok.tokenizer.chatting import Chatting
 from jittok.tokenizer.chunking import Chunking
 from jittok.tokenizer.facts import KERNELS, Facts, or_none
+from jittok.tokenizer.hinting import Hinting
 from jittok.tokenizer.looking import Looking
 from jittok.tokenizer.pickling import own_of, read_only
 from jittok.tokenizer.python_fallback import decode_in_python, piece_in_python
@@ -58,7 +59,7 @@ IDS_PER_SLICE = 1 << 18
 """Ids that are decoded at once."""
 
 
-class Tokenizer(Batching, Chatting, Chunking, Looking, Facts):
+class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
     """A tokenizer that encodes and decodes exactly as llama.cpp does (for a GGUF vocabulary) or as the model's own
     library (for any other file). Immutable, thread-safe and picklable.
 

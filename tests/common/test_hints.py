@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import jittok
+from jittok.common.hints import OF_TOKENIZERS
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +213,110 @@ def test_protocols_find_nothing_that_is_not_there(tok: Any) -> None:
     assert copy.deepcopy(tok) == tok
     assert pickle.loads(pickle.dumps(tok)) == tok
     assert getattr(tok, "__array__", None) is None
+
+
+ROOT = Path(__file__).parents[2]
+IDIOMS = {
+    "transformers": (
+        "tok.encode_plus('a')", "tok.batch_encode_plus(['a'])", "tok('a', truncation=True)", "tok.tokenize('a')",
+        "tok.apply_chat_template([])", "tok.batch_decode([[1]])", "tok.convert_tokens_to_ids('a')",
+        "tok.convert_ids_to_tokens(1)", "tok.pad_token_id", "tok.eos_token_id", "tok.bos_token_id", "tok.get_vocab()",
+        "tok.encode('a', add_special_tokens=False)", "tok.encode('a', return_tensors='np')", "tok.all_special_ids",
+        "tok.decode([1], skip_special_tokens=True)", "tok.train_new_from_iterator(['a'], 9)",
+        "tok.save_pretrained('f')",
+        "tok.encode_batch(['a'], return_overflowing_tokens=True)", "tok.encode('a', text_pair='b')", "tok.pad({})",
+        "tok.add_tokens(['a'])", "tok.encode('a').input_ids", "tok.encode('a', return_offsets_mapping=True)",
+        "type(tok).from_pretrained('gpt2')", "tok.eos_token", "tok.model_max_length",
+    ),
+    "tokenizers": (
+        "type(tok).from_file('tokenizer.json')", "type(tok).from_str('{}')", "tok.encode('a').ids",
+        "tok.encode('a', add_special_tokens=False).ids", "tok.enable_truncation(512, stride=64)",
+        "tok.enable_padding(length=512)", "tok.encode('a').type_ids", "tok.encode('a').offsets",
+        "tok.encode('a').tokens", "tok.decode([1], skip_special_tokens=False)", "tok.get_vocab_size()",
+        "tok.normalizer", "tok.pre_tokenizer", "tok.train_from_iterator(['a'])", "tok.get_vocab()", "tok.to_str()",
+        "tok.encode('a', is_pretokenized=True)", "tok.encode_batch(['a'], is_pretokenized=True)", "tok.save('f')",
+        "tok.post_process(None)", "tok.encode('a', pair='b')", "tok.no_padding()",
+    ),
+    "tiktoken": (
+        "tok.encode_ordinary('a')", "tok.encode('a', disallowed_special=())", "tok.encode('a', allowed_special='all')",
+        "tok.encode_ordinary_batch(['a'])", "tok.encode_to_numpy('a')", "tok.decode_single_token_bytes(1)",
+        "tok.encode_single_token('a')", "tok.decode_with_offsets([1])", "tok.n_vocab", "tok.eot_token",
+        "tok.special_tokens_set", "tok.encode_batch(['a'], num_threads=2)", "tok.decode_tokens_bytes([1])",
+        "tok.token_byte_values()",
+    ),
+    "sentencepiece": (
+        "tok.encode('a', out_type=str)", "tok.encode('a', add_bos=True)", "tok.id_to_piece(1)", "tok.piece_to_id('a')",
+        "tok.get_piece_size()", "tok.encode_as_ids('a')", "tok.EncodeAsIds('a')", "tok.encode_as_pieces('a')",
+        "tok.DecodeIds([1])", "tok.normalize('a')", "tok.encode('a', out_type='proto')", "tok.nbest_encode_as_ids('a')",
+        "tok.encode('a', enable_sampling=True)", "tok.encode(['a', 'b'])", "tok.GetPieceSize()", "tok.get_score(1)",
+    ),
+    "llama-cpp-python": (
+        "tok.tokenize(b'a', add_bos=False)", "tok.detokenize([1])", "tok.n_vocab()", "tok.token_bos()",
+        "tok.token_eos()", "tok.token_nl()", "tok.encode('a', special=True)", "tok.decode([1], special=True)",
+        "tok.encode('a', add_bos=True)", "tok.token_get_text(1)",
+    ),
+    "gigatoken": ("tok.encode_files(['a'])", "tok.encode('a', num_threads=2)", "type(tok).from_file('f')"),
+    "splitters": (
+        "tok.chunks('a', chunk_size=512)", "tok.chunks('a', 5, chunk_overlap=2)", "tok.chunks('a', max_tokens=5)",
+        "tok.chunks_batch(['a'], chunk_size=5)", "tok.truncate('a', max_length=5)", "tok.chunks('a', 5, separators=[])",
+        "tok.count_tokens('a')", "tok.truncate('a', 5, truncation_side='left')",
+    ),
+}  # fmt: skip
+"""What someone writes who comes from a library, on a `Tokenizer`."""
+REPLACED = r"write |tok\.|\[|encode_batch takes|join the words|these are the ids|remove it|by= is|add_special|parse_special|did you mean"
+
+
+@pytest.mark.parametrize("library", IDIOMS)
+def test_what_is_written_elsewhere_is_an_error_that_names_the_call(tok: Any, library: str) -> None:
+    for call in IDIOMS[library]:
+        with pytest.raises((AttributeError, TypeError), match=REPLACED):
+            eval(call, {"tok": tok})  # the calls above
+
+
+@pytest.mark.parametrize("page", sorted(path.stem for path in (ROOT / "docs" / "moving").glob("*.md")))
+def test_each_method_on_a_page_about_moving_has_its_replacement(tok: Any, page: str) -> None:
+    """The names of a table's first column: those that a Tokenizer has, and those that it tells what to write for."""
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "moving" / f"{page}.md").read_text("utf-8"), re.M)
+    names = {name for row in rows for name in re.findall(r"`(?:tok|enc|sp|llm)\.(\w+)", row)}
+    names |= {name for row in rows for name in re.findall(r"`(\w+)(?:\(\))?`", row)} - {"decoders"}
+    assert len(names) >= 3
+    said = OF_TOKENIZERS.keys() | {name for name in dir(type(tok)) if not name.startswith("_")}
+    assert {name for name in names if name not in said} <= {"overflow_to_sample_mapping", "token_type_ids"}
+
+
+def test_no_hint_is_for_what_a_tokenizer_has(tok: Any) -> None:
+    assert [name for name in OF_TOKENIZERS if hasattr(tok, name)] == []
+    own = [name for text in OF_TOKENIZERS.values() for name in re.findall(r"\btok\.(\w+)", text)]
+    assert [name for name in {*own} if not hasattr(tok, name)] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["padding_side", "pad_token", "model_max_length", "encode_special_tokens", "add_bos_token"]
+)
+def test_a_setting_of_another_library_is_refused(tok: Any, name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"Tokenizer\.{name}: tokenizers are immutable; "):
+        setattr(tok, name, "left")
+
+
+def test_a_derived_class_may_have_attributes_of_such_names(tok: Any) -> None:
+    class Own(jittok.Tokenizer):
+        pad_token = "x"
+
+        @property
+        def broken(self) -> int:
+            raise AttributeError("what is inside failed")
+
+    own = Own(tok.vocab)
+    own.padding_side = "left"
+    assert (own.padding_side, own.pad_token) == ("left", "x")
+    with pytest.raises(AttributeError, match="what is inside failed"):
+        _ = own.broken
+    own.tag = 3
+    assert own.tag == 3
+
+
+def test_a_name_that_is_nearly_one_is_told(tok: Any) -> None:
+    with pytest.raises(AttributeError, match="did you mean encode_batch"):
+        tok.encode_bach(["a"])
+    with pytest.raises(AttributeError, match=r"has no attribute '_repr_json_'$"):
+        _ = tok._repr_json_

@@ -20,8 +20,14 @@ OF_LISTS = {
     "index": "np.flatnonzero(ids == token) gives its positions",
     "count": "(ids == token).sum() counts a token",
     "clear": "ids.tolist() gives a list",
+    "ids": "these are the ids",
+    "input_ids": "these are the ids",
+    "tokens": "[tok.id_to_token(i) for i in ids] gives the tokens",
+    "offsets": "tok.align(text) gives ids and their spans",
+    "type_ids": "rows = tok.encode_batch(texts, pairs) has types",
+    "attention_mask": "rows.to_padded() gives ids and mask of many texts",
 }
-"""Methods of lists -> what to write with an array."""
+"""Methods of lists, and what rows of other libraries have -> what to write with an array."""
 
 
 class Ids(np.ndarray[Any, np.dtype[Any]]):
