@@ -263,7 +263,10 @@ IDIOMS = {
     ),
 }  # fmt: skip
 """What someone writes who comes from a library, on a `Tokenizer`."""
-REPLACED = r"write |tok\.|\[|encode_batch takes|join the words|these are the ids|remove it|by= is|add_special|parse_special|did you mean"
+REPLACED = (
+    r"write |tok\.|\[|encode_batch takes|join the words|these are the ids|remove it|by= is|add_special|parse_special|"
+    r"did you mean"
+)
 
 
 @pytest.mark.parametrize("library", IDIOMS)
