@@ -6,14 +6,15 @@ These are those of release 0.2.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.locks import once
-from jittok.common.pipeline.models import Pieces
+from jittok.common.pipeline.models import UNIGRAM, Pieces
 from jittok.compat.missing import SAMPLING, Missing, not_there
+from jittok.compat.pieces import NBest, PieceText, Spelled, decoded, mapping, record, spelled
 from jittok.errors import EncodingFailed
 from jittok.reference.decode import PiecesText
 from jittok.reference.models.sentencepiece import SentencePieceEncoder
@@ -25,15 +26,16 @@ TYPES = ("spm", "ugm", "word", "char")
 UNKNOWN, UNUSED, CONTROL, BYTE = 1, 2, 8, 32
 """Bits of `Tokenizer.attributes`."""
 RETURNS = (int, str, bytes, "numpy")
-"""What encoding can return."""
-OTHERS = ("proto", "serialized_proto", "offset_mapping")
-"""What sentencepiece can return besides."""
+PLACED = ("proto", "immutable_proto", "serialized_proto", "offset_mapping")
+"""What encoding can return: ids or pieces, and with the places in the text that they cover."""
 OUT_OF_RANGE = "OUT_OF_RANGE: piece id is out of range."
-PROTO = "write tok.align(text) for ids with their spans"
+PARALLEL = "write tok.encode(text, threads=2)"
 FIXED = "a jittok.Tokenizer has its model: jittok.load(path) makes another"
 Text = str | bytes
 Returned = type | str
-"""int, str, bytes or "numpy"."""
+"""int, str, bytes, "numpy", or of PLACED."""
+Around = tuple[bool, bool, bool, bool]
+"""add_bos, add_eos, reverse, emit_unk_piece."""
 
 
 def as_sentencepiece(
@@ -85,25 +87,35 @@ class Processor:
         reverse: bool | None = None, emit_unk_piece: bool | None = None, enable_sampling: bool | None = None,
         nbest_size: int | None = None, alpha: float | None = None, num_threads: int | None = None,  # noqa: ARG002
         thread_pool: object = None, return_type: Returned | None = None,  # noqa: ARG002
-        out_type: Returned | None = None,
+        out_type: Returned | None = None, return_bytes: bool | None = None,
     ) -> Any:  # fmt: skip
         """Ids (int, "numpy": int32[n]) or pieces (str, bytes) of a text, or a list of these for a list of texts.
+
+        With places: "offset_mapping", a dict of ids, pieces and offsets, in characters of a str, in bytes of
+        bytes or with `return_bytes`; "proto", a `PieceText` with places in bytes, as sentencepiece's message has them;
+        "immutable_proto", the same with places in characters of a str; "serialized_proto", the bytes of the message.
 
         `reverse` turns them around before BOS and EOS are added. ValueError for a BOS or EOS that the model lacks.
         """
         if enable_sampling:
             not_there("enable_sampling", SAMPLING)
         said = add_bos, add_eos, reverse, emit_unk_piece, _either(return_type, out_type), num_threads
-        given = [own if each is None else each for each, own in zip(said, self._defaults, strict=True)]
+        given: list[Any] = [own if each is None else each for each, own in zip(said, self._defaults, strict=True)]
         bos, eos, turned, unknown, wanted, threads = given
+        asked = bool(bos), bool(eos), bool(turned), bool(unknown)
         if not isinstance(threads, int):
             raise TypeError("num_threads: expected an int")
+        _check_return_bytes(return_bytes, wanted)
+        _check_around(wanted, asked)
+        found: list[Any]
         around = [self._around(role) if asked else () for role, asked in (("bos", bos), ("eos", eos))]
         texts = input if isinstance(input, list) else [input]
         rows = self._ids(texts, isinstance(input, list), threads)
-        if wanted in (int, "numpy"):
+        if wanted in PLACED:
+            found = [self._placed(text, wanted, asked, return_bytes) for text in texts]
+        elif wanted in (int, "numpy"):
             made = [np.concatenate([around[0], row[::-1] if turned else row, around[1]]).astype(np.int32) for row in rows] if turned or bos or eos else rows  # noqa: E501  # fmt: skip
-            found: list[Any] = [np.array(row) if wanted == "numpy" else row.tolist() for row in made]
+            found = [np.array(row) if wanted == "numpy" else row.tolist() for row in made]
         else:
             found = [self._pieces_of(*each, bool(unknown)) for each in zip(texts, rows, strict=True)]
             front, after = ([self.id_to_piece(token) for token in ids] for ids in around)
@@ -124,13 +136,133 @@ class Processor:
         """`encode` to int32[n]."""
         return self.encode(input, out_type="numpy", **options)
 
+    def encode_as_offset_mapping(self, input: Text | list[Text], **options: Any) -> Any:  # noqa: A002
+        """`encode` to a dict of ids, pieces and offsets."""
+        return self.encode(input, out_type="offset_mapping", **options)
+
+    def encode_as_proto(self, input: Text | list[Text], **options: Any) -> Any:  # noqa: A002
+        """`encode` to a `PieceText`, with places in bytes."""
+        return self.encode(input, out_type="proto", **options)
+
+    def encode_as_immutable_proto(self, input: Text | list[Text], **options: Any) -> Any:  # noqa: A002
+        """`encode` to a `PieceText`, with places in characters of a str."""
+        return self.encode(input, out_type="immutable_proto", **options)
+
+    def encode_as_serialized_proto(self, input: Text | list[Text], **options: Any) -> Any:  # noqa: A002
+        """`encode` to the bytes of a message."""
+        return self.encode(input, out_type="serialized_proto", **options)
+
+    def nbest_encode(
+        self, input: Text | list[Text], add_bos: bool | None = None, add_eos: bool | None = None,  # noqa: A002
+        reverse: bool | None = None, emit_unk_piece: bool | None = None, nbest_size: int | None = None,
+        return_type: Returned | None = None, out_type: Returned | None = None,
+    ) -> Any:  # fmt: skip
+        """The n best ways to encode a text, best first, of a Unigram model: a list of what `encode` gives, or an
+        `NBest` of records. RuntimeError for n > 512 and for other models."""
+        said = add_bos, add_eos, reverse, emit_unk_piece, _either(return_type, out_type)
+        given: list[Any] = [own if each is None else each for each, own in zip(said, self._defaults, strict=False)]
+        bos, eos, turned, unknown, wanted = given
+        around = bool(bos), bool(eos), bool(turned), bool(unknown)
+        if isinstance(input, list):
+            return [self.nbest_encode(text, *around, nbest_size=nbest_size, return_type=wanted) for text in input]
+        if wanted == "offset_mapping":
+            raise ValueError(f"unknown return_type={wanted}")
+        _check_around(wanted, around)
+        found = self._paths(input, max(1, nbest_size or 1))
+        text = input.encode() if isinstance(input, str) else input
+        rows = [(self._finished(len(text), paths, around), score) for paths, score in found]
+        if wanted in PLACED:
+            inside = wanted == "immutable_proto" and isinstance(input, str)
+            made = NBest([self._record(text, row, score, inside) for row, score in rows])
+            return made.SerializeToString() if wanted == "serialized_proto" else made
+        if wanted in (int, "numpy"):
+            ids = [[piece.id for piece in row] for row, _ in rows]
+            return ids if wanted is int else [np.array(each, np.int32) for each in ids]
+        return [[piece.piece if wanted is bytes else piece.piece.decode() for piece in row] for row, _ in rows]
+
+    def nbest_encode_as_ids(self, input: Text | list[Text], nbest_size: int | None = None, **options: Any) -> Any:  # noqa: A002
+        """`nbest_encode` to ids."""
+        return self.nbest_encode(input, nbest_size=nbest_size, return_type=int, **options)
+
+    def nbest_encode_as_pieces(self, input: Text | list[Text], nbest_size: int | None = None, **options: Any) -> Any:  # noqa: A002
+        """`nbest_encode` to pieces."""
+        return self.nbest_encode(input, nbest_size=nbest_size, return_type=str, **options)
+
+    def nbest_encode_as_numpy(self, input: Text | list[Text], nbest_size: int | None = None, **options: Any) -> Any:  # noqa: A002
+        """`nbest_encode` to int32[n] arrays."""
+        return self.nbest_encode(input, nbest_size=nbest_size, return_type="numpy", **options)
+
+    def nbest_encode_as_proto(self, input: Text | list[Text], nbest_size: int | None = None, **options: Any) -> Any:  # noqa: A002
+        """`nbest_encode` to an `NBest` of records."""
+        return self.nbest_encode(input, nbest_size=nbest_size, return_type="proto", **options)
+
+    # ---- the places that pieces cover
+
+    def _normalized(self, text: Text) -> tuple[bytes, bytes, list[int]]:
+        """The bytes of a text, of its normalized text, and where each of these is from."""
+        if not isinstance(text, str | bytes):
+            raise TypeError("Input must be str or bytes")
+        self._reference("places of pieces")
+        try:
+            raw = text.encode() if isinstance(text, str) else text
+            raw.decode()
+        except UnicodeDecodeError:
+            not_there("places in bytes that are invalid UTF-8", "write tok.align(data, errors='replace')")
+        except UnicodeEncodeError as error:
+            raise RuntimeError(str(error)) from None
+        coded, places = self.normalize(raw, with_offsets=True)
+        return raw, coded, places
+
+    def _placed(self, text: Text, wanted: Returned, around: Around, return_bytes: bool | None) -> Any:
+        """A text's pieces with the places that they cover."""
+        reference = self._reference("places of pieces")
+        raw, coded, places = self._normalized(text)
+        rows = [*spelled(reference, self._names, coded, places, reference.tokens(coded.decode()))]
+        rows = self._finished(len(raw), rows, around)
+        if wanted == "offset_mapping":
+            return mapping(raw, rows, isinstance(text, bytes) if return_bytes is None else return_bytes)
+        made = self._record(raw, rows, None, wanted == "immutable_proto" and isinstance(text, str))
+        return made.SerializeToString() if wanted == "serialized_proto" else made
+
+    def _paths(self, text: Text, n: int) -> list[tuple[list[Spelled], float]]:
+        """The n best paths of a text: pieces, sum of scores."""
+        from jittok.reference.models.nbest import MOST_PATHS, nbest
+
+        reference = self._reference("n-best")
+        _, coded, places = self._normalized(text)
+        if n > MOST_PATHS:
+            raise RuntimeError(f"INTERNAL: nbest_size must be nbest_size <= {MOST_PATHS}")
+        if reference.model.kind != UNIGRAM:
+            raise RuntimeError("INTERNAL: NBestEncode is not available for the current model.")
+        paths = nbest(reference, coded.decode(), n)
+        return [
+            ([*spelled(reference, self._names, coded, places, reference.joined(parts))], score)
+            for parts, score in paths
+        ]
+
+    def _finished(self, size: int, rows: list[Spelled], around: Around) -> list[Spelled]:
+        """Pieces turned around, with BOS and EOS, unknown ones under one name, as asked."""
+        bos, eos, turned, unknown = around
+        rows = rows[::-1] if turned else rows
+        front = [Spelled(self._names[token].encode(), token, 0, 0) for token in (self._around("bos") if bos else ())]
+        after = [
+            Spelled(self._names[token].encode(), token, size, size) for token in (self._around("eos") if eos else ())
+        ]
+        if unknown:
+            name = self._names[self.unk_id()].encode()
+            rows = [row._replace(piece=name) if row.id == self.unk_id() else row for row in rows]
+        return [*front, *rows, *after]
+
+    def _record(self, raw: bytes, rows: list[Spelled], score: float | None, characters: bool) -> PieceText:
+        return record(raw, rows, [raw[row.begin : row.end] for row in rows], score, characters)
+
     def normalize(self, input: Text | list[Text], with_offsets: bool = False) -> Any:  # noqa: A002
         """The normalized text, which the model encodes; `with_offsets`: and for each of its characters (bytes of
         bytes) the offset in the text, then where the last one ends."""
         if isinstance(input, list):
             return [self.normalize(text, with_offsets) for text in input]
         text = input.decode("utf-8", "replace") if isinstance(input, bytes) else input
-        normalized, positions = self._reference("normalize").normalized(text)
+        normalized, positions = self._reference("normalize").normalized(text, pieces_as_one=True)
         shown: Text = normalized.encode() if isinstance(input, bytes) else normalized
         if not with_offsets:
             return shown
@@ -190,16 +322,20 @@ class Processor:
     def decode(
         self, input: Any, out_type: Returned | None = None, num_threads: int | None = None,  # noqa: A002, ARG002
         return_type: Returned | None = None, thread_pool: object = None,  # noqa: ARG002
+        return_bytes: bool | None = None,
     ) -> Any:  # fmt: skip
-        """The text of ids or pieces, or a list of texts for a list of lists; `out_type`: str or bytes. IndexError for
-        an id that there is not."""
+        """The text of ids or pieces, or a list of texts for a list of lists; `out_type`: str, bytes, or with the place
+        of each piece in the text, as for `encode`. IndexError for an id that there is not."""
         wanted = _either(return_type, out_type) or str
-        if wanted not in (str, bytes):
+        if wanted not in (str, bytes, *PLACED):
             raise ValueError(f"unknown return_type={wanted}")
+        _check_return_bytes(return_bytes, wanted)
         if isinstance(input, list) and input and isinstance(input[0], list | tuple | np.ndarray):
-            return [self.decode(row, out_type=wanted) for row in input]
+            return [self.decode(row, out_type=wanted, return_bytes=return_bytes) for row in input]
         if isinstance(input, str | bytes | int | np.integer):
             input = [input]  # noqa: A001
+        if wanted in PLACED:
+            return self._decoded_places([] if input is None else list(input), wanted, bool(return_bytes))
         text = self._decoded([] if input is None else list(input))
         return text.encode() if wanted is bytes else text
 
@@ -211,6 +347,31 @@ class Processor:
         """The text of pieces."""
         return self.decode(input, **options)
 
+    def decode_ids_as_proto(self, input: Any, **options: Any) -> Any:  # noqa: A002
+        """The text of ids as a `PieceText`, with places in bytes."""
+        return self.decode(input, return_type="proto", **options)
+
+    decode_pieces_as_proto = decode_ids_as_proto
+
+    def _decoded_places(self, items: list[Any], wanted: Returned, as_bytes: bool) -> Any:
+        self._reference("places of pieces")
+        model: Any = self._model
+        if all(isinstance(item, str | bytes) for item in items):
+            pieces = [item.decode() if isinstance(item, bytes) else item for item in items]
+            known = [(self.piece_to_id(piece), piece) for piece in pieces]
+        else:
+            known = [(self._checked(token), self._names[token]) for token in self._as_ids(items)]
+        raw, rows, shown = decoded(model.model, model.decode[0], self._names, known)
+        if wanted == "offset_mapping":
+            return {"text": raw if as_bytes else raw.decode(), **mapping(raw, rows, as_bytes)}
+        made = record(raw, rows, shown, None, wanted == "immutable_proto")
+        return made.SerializeToString() if wanted == "serialized_proto" else made
+
+    def _as_ids(self, items: list[Any]) -> list[Any]:
+        if not all(isinstance(item, int | np.integer) for item in items):
+            raise TypeError("Input must be an integer buffer, list of integers, or a sequence of integers.")
+        return items
+
     def _decoded(self, items: list[Any]) -> str:
         if all(isinstance(item, str | bytes) for item in items):
             pieces = [item.decode() if isinstance(item, bytes) else item for item in items]
@@ -218,9 +379,7 @@ class Processor:
             if strange:
                 return self._with_strange(pieces)
             items = [self._by_name[piece] for piece in pieces]
-        if not all(isinstance(item, int | np.integer) for item in items):
-            raise TypeError("Input must be an integer buffer, list of integers, or a sequence of integers.")
-        for token in items:
+        for token in self._as_ids(items):
             self._checked(token)
         return self._tok.decode(items)
 
@@ -330,12 +489,11 @@ class Processor:
 
     # ---- what is not there
 
-    nbest_encode = nbest_encode_as_ids = nbest_encode_as_pieces = Missing("tok.trace(text) shows the lattice")
-    sample_encode_as_ids = sample_encode_as_pieces = sample_encode_and_score = Missing(SAMPLING)
-    calculate_entropy = Missing(SAMPLING)
-    encode_as_proto = encode_as_serialized_proto = encode_as_immutable_proto = Missing(PROTO)
-    encode_as_offset_mapping = Missing(PROTO)
-    decode_ids_as_proto = decode_pieces_as_proto = Missing("write tok.decode(ids)")
+    sample_encode_as_ids = sample_encode_as_pieces = sample_encode_as_numpy = Missing(SAMPLING)
+    sample_encode_as_proto = sample_encode_and_score = calculate_entropy = Missing(SAMPLING)
+    parallel_encode = parallel_encode_as_ids = parallel_encode_as_pieces = Missing(PARALLEL)
+    parallel_encode_as_numpy = parallel_encode_as_proto = Missing(PARALLEL)
+    from_file = from_proto = Missing("write jittok.compat.as_sentencepiece(jittok.load(path))")
     set_encode_extra_options = Missing("add_bos=, add_eos= and reverse= are options of encode")
     set_vocabulary = reset_vocabulary = load_vocabulary = override_normalizer_spec = Missing(FIXED)
     load = load_from_file = load_from_serialized_proto = Missing(FIXED)
@@ -348,9 +506,15 @@ class Processor:
     DecodeIds, DecodePieces, Normalize = decode_ids, decode_pieces, normalize
     IdToPiece, PieceToId, GetScore, GetPieceSize = id_to_piece, piece_to_id, get_score, vocab_size
     IsUnknown, IsControl, IsUnused, IsByte = is_unknown, is_control, is_unused, is_byte
-    NBestEncode = NBestEncodeAsIds = NBestEncodeAsPieces = nbest_encode
-    SampleEncodeAsIds = SampleEncodeAsPieces = SampleEncodeAndScore = CalculateEntropy = calculate_entropy
-    EncodeAsProto = EncodeAsSerializedProto = EncodeAsImmutableProto = encode_as_proto
+    NBestEncode, NBestEncodeAsIds, NBestEncodeAsPieces = nbest_encode, nbest_encode_as_ids, nbest_encode_as_pieces
+    NBestEncodeAsNumpy, NBestEncodeAsProto = nbest_encode_as_numpy, nbest_encode_as_proto
+    SampleEncodeAsIds = SampleEncodeAsPieces = SampleEncodeAsNumpy = SampleEncodeAsProto = sample_encode_as_ids
+    SampleEncodeAndScore = CalculateEntropy = calculate_entropy
+    ParallelEncode = ParallelEncodeAsIds = ParallelEncodeAsPieces = ParallelEncodeAsNumpy = parallel_encode
+    ParallelEncodeAsProto = parallel_encode_as_proto
+    EncodeAsProto, EncodeAsSerializedProto = encode_as_proto, encode_as_serialized_proto
+    EncodeAsImmutableProto, EncodeAsOffsetMapping = encode_as_immutable_proto, encode_as_offset_mapping
+    DecodeIdsAsProto = DecodePiecesAsProto = decode_ids_as_proto
     Load = LoadFromFile = LoadFromSerializedProto = load
     SetEncodeExtraOptions, SetVocabulary = set_encode_extra_options, set_vocabulary
 
@@ -367,12 +531,20 @@ def _either(return_type: Returned | None, out_type: Returned | None) -> Returned
 
 
 def _return_type(given: Returned) -> Returned:
-    if given in OTHERS:
-        _refuse(given)
-    if given not in RETURNS:
-        raise ValueError(f"return_type: found {given!r}, expected int, str, bytes or 'numpy'")
+    if given not in (*RETURNS, *PLACED):
+        raise ValueError(f"return_type: found {given!r}, expected int, str, bytes, 'numpy' or one of {PLACED}")
     return given
 
 
-def _refuse(given: Returned) -> NoReturn:
-    not_there(f"out_type={given!r}", PROTO)
+def _check_return_bytes(given: bool | None, wanted: Returned) -> None:
+    if given is not None and wanted != "offset_mapping":
+        raise ValueError("return_bytes: found it with another return_type, expected 'offset_mapping'")
+
+
+def _check_around(wanted: Returned, around: Around) -> None:
+    """RuntimeError where sentencepiece cannot add or turn around what has places."""
+    if any(around) and wanted in PLACED and wanted != "immutable_proto":
+        raise RuntimeError(
+            f"UNIMPLEMENTED: found add_bos, add_eos, reverse or emit_unk_piece with {wanted!r}, expected none of them; "
+            "'immutable_proto' takes them"
+        )

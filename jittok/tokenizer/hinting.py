@@ -11,7 +11,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 def hinted(call: Call) -> Call:
     """A method whose unknown keywords raise TypeError with a hint, whatever else it lacks."""
-    code = call.__code__  # type: ignore[attr-defined]
+    code = call.__code__
     known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     @wraps(call)

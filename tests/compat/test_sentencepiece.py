@@ -84,6 +84,97 @@ def test_any_text(both):
         assert mine.decode(pieces) == theirs.decode(pieces), text
 
 
+def message(found, of):
+    """A record or message as the bytes of protocol buffers, in the order of fields that Python's writer has."""
+    return of.FromString(found.SerializeToString() if hasattr(found, "SerializeToString") else found)
+
+
+def drawn_text(draw, pieces):
+    if draw.random() < 0.5:
+        return "".join(draw.choices(pieces, k=draw.randint(0, 8))).replace("▁", " ")
+    ranges = [
+        (32, 126),
+        (32, 33),
+        (0xA0, 0x17F),
+        (0x3040, 0x30FF),
+        (0x4E00, 0x9FFF),
+        (0x1F600, 0x1F601),
+        (0xFB01, 0xFB02),
+    ]
+    return "".join(chr(draw.randint(*draw.choice(ranges))) for _ in range(draw.randint(0, 12)))
+
+
+def test_pieces_have_the_same_places_in_each_form(both):
+    messages = pytest.importorskip("sentencepiece.sentencepiece_pb2", reason="protobuf is not installed")
+    mine, theirs = both
+    draw, pieces = random.Random(11), [theirs.id_to_piece(token) for token in range(len(theirs))]
+    for _ in range(120):
+        text = drawn_text(draw, pieces)
+        for given in (text, text.encode(), [text, "a"]):
+            for raw in (None, True, False):
+                how = {"return_type": "offset_mapping", "return_bytes": raw}
+                assert mine.encode(given, **how) == theirs.encode(given, **how), given
+        want = theirs.encode(text, out_type="proto")
+        for found in (mine.encode(text, out_type="proto"), mine.encode(text, out_type="serialized_proto")):
+            assert message(found, messages.SentencePieceText) == want, text
+        ids = draw.choices(range(len(pieces)), k=draw.randint(0, 8))
+        for given in (ids, [pieces[token] for token in ids], ["zz", "▁x", *(pieces[token] for token in ids)]):
+            how = {"return_type": "offset_mapping", "return_bytes": draw.random() < 0.5}
+            assert mine.decode(given, **how) == theirs.decode(given, **how), given
+            found = mine.decode(given, out_type="proto")
+            assert message(found, messages.SentencePieceText) == theirs.decode(given, out_type="proto"), given
+
+
+def test_places_of_the_older_record_are_characters(both):
+    mine = both[0]
+    found = mine.encode("a 藤b", out_type="immutable_proto")
+    assert found == mine.EncodeAsImmutableProto("a 藤b")
+    assert found.text == "a 藤b"
+    assert "".join(piece.surface for piece in found.pieces) == "a 藤b"
+    assert all(found.text[piece.begin : piece.end] == piece.surface for piece in found.pieces)
+    assert mine.encode("a 藤b".encode(), out_type="immutable_proto").pieces[-1].end == 6
+
+
+@pytest.mark.parametrize("name", ["spm-test-ja", "syn-unigram-nfkc-cf", "syn-unigram-ties", "t5-spm"])
+def test_the_n_best_ways_come_in_the_same_order(files, name):
+    messages = pytest.importorskip("sentencepiece.sentencepiece_pb2", reason="protobuf is not installed")
+    path = files(name)
+    mine, theirs = as_sentencepiece(jittok.load(path)), spm.SentencePieceProcessor(model_file=str(path))
+    draw, pieces = random.Random(5), [theirs.id_to_piece(token) for token in range(len(theirs))]
+    for k in range(150):
+        text = drawn_text(draw, pieces) if k % 3 else draw.choice("aeo ") * draw.randint(1, 20)
+        size = draw.choice([1, 2, 5, 20, 100])
+        assert mine.nbest_encode_as_ids(text, nbest_size=size) == theirs.nbest_encode_as_ids(text, nbest_size=size)
+        how = {"nbest_size": 3, "reverse": k % 2 == 0, "emit_unk_piece": k % 5 == 0}
+        assert mine.nbest_encode([text], return_type=str, **how) == theirs.nbest_encode([text], return_type=str, **how)
+        found, want = (sp.nbest_encode(text, nbest_size=4, return_type="proto") for sp in (mine, theirs))
+        assert message(found, messages.NBestSentencePieceText) == want, text
+
+
+def test_n_best_of_a_long_text_drops_partial_paths_as_the_library_does(files):
+    path = files("spm-test-ja")
+    mine, theirs = as_sentencepiece(jittok.load(path)), spm.SentencePieceProcessor(model_file=str(path))
+    text = "清水寺は京都にある。 hello world " * 12
+    assert mine.nbest_encode_as_ids(text, 200) == theirs.nbest_encode_as_ids(text, 200)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sp.nbest_encode('hello', nbest_size=513)", "sp.nbest_encode('hello', nbest_size=0)", "sp.nbest_encode(3)",
+        "sp.nbest_encode('a b', nbest_size=2, add_bos=True)", "sp.nbest_encode('', nbest_size=4)",
+        "sp.nbest_encode('a', nbest_size=2, return_type='offset_mapping')", "sp.encode('a', return_bytes=True)",
+        "sp.nbest_encode('a', return_type='numpy')[0].tolist()", "sp.nbest_encode('a b', 2, return_type=bytes)",
+        "sp.encode('a', out_type='proto', add_bos=True)", "sp.encode('a', out_type='offset_mapping', reverse=True)",
+        "sp.decode([], return_type='offset_mapping')", "sp.decode([[], [5]], return_type='offset_mapping')",
+        "sp.decode([5], return_bytes=True)", "sp.decode([10**6], out_type='proto')", "sp.encode('a', out_type='no')",
+        "sp.NBestEncodeAsPieces(['a b', 'c'], 3)", "sp.encode('\\ud800', out_type='offset_mapping')",
+    ],
+)  # fmt: skip
+def test_calls_with_places_and_n_best(both, same, call):
+    same(lambda sp: eval(call, {"sp": sp}), *both)  # the calls above
+
+
 def test_every_piece_and_its_kind(both):
     mine, theirs = both
     ids = list(range(len(theirs)))
@@ -111,7 +202,8 @@ def test_its_model_can_be_read_again(files):
     ("call", "instead"),
     [
         ("sp.nbest_encode('a', nbest_size=2)", "tok.trace"), ("sp.encode('a', enable_sampling=True)", "deterministic"),
-        ("sp.SampleEncodeAsIds('a', 64, 0.5)", "deterministic"), ("sp.encode('a', out_type='proto')", "tok.align"),
+        ("sp.SampleEncodeAsIds('a', 64, 0.5)", "deterministic"), ("sp.encode('a', out_type='proto')", "tok.trace"),
+        ("sp.ParallelEncode(['a'], 5)", "threads="),
         ("sp.set_encode_extra_options('bos')", "add_bos="), ("sp.Load('x.model')", "jittok.load"),
     ],
 )  # fmt: skip

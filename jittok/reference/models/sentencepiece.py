@@ -85,7 +85,7 @@ class SentencePieceEncoder:
         """Add the ids of a text to `out`."""
         known = len(out)
         try:
-            out.extend(token for token, _, _ in self._joined(self._parts(text)))
+            out.extend(token for token, _, _ in self.joined(self._parts(text)))
         except UndecidedError:
             del out[known:]
             out.extend(token for token, _, _ in self.tokens(self.normalize(text)))
@@ -113,9 +113,10 @@ class SentencePieceEncoder:
 
         A run of unknown pieces is one id, or the ids of its bytes.
         """
-        return list(self._joined(self.parts(normalized, watch)))
+        return list(self.joined(self.parts(normalized, watch)))
 
-    def _joined(self, parts: Iterable[Part]) -> Iterator[tuple[int, int, int]]:
+    def joined(self, parts: Iterable[Part]) -> Iterator[tuple[int, int, int]]:
+        """The same of parts of a normalized text."""
         waiting: tuple[int, int, int] | None = None
         at = 0
         for part, token in parts:
@@ -195,15 +196,18 @@ class SentencePieceEncoder:
                 parts.clear()
         yield self._ended(self.mark * spaces + "".join(parts))
 
-    def normalized(self, text: str) -> tuple[str, list[tuple[int, int]]]:
-        """The same, and the span of each of its characters, in characters of the text."""
+    def normalized(self, text: str, pieces_as_one: bool = False) -> tuple[str, list[tuple[int, int]]]:
+        """The same, and the span of each of its characters, in characters of the text.
+
+        pieces_as_one: each character of a user-defined piece has the span of the piece, as sentencepiece says it
+        """
         long = self.long_users.positions(text)
         at = self._begin(text, long)
         if at == len(text):
             return "", []
         out, units = [self._front], [(at, at)] * len(self._front)
         for new, whole, start, taken in self._rewritten(text, at, long):
-            if whole == text[start : start + taken]:
+            if whole == text[start : start + taken] and not pieces_as_one:
                 own = [(k, k + 1) for k in range(start, start + taken)]
             else:
                 own = [(start, start + taken)] * len(whole)
@@ -211,7 +215,9 @@ class SentencePieceEncoder:
             units += own[len(own) - len(new) :]
         found = self._ended("".join(out))
         after = len(self._behind)
-        return found, units[: len(found) - after] + [(len(text), len(text))] * after
+        units = units[: len(found) - after]
+        end = units[-1][1] if units else at
+        return found, units + [(end, end)] * after
 
     @property
     def _front(self) -> str:
