@@ -1,7 +1,7 @@
 """The n best paths of a Unigram model, as sentencepiece's search gives them: order, ties and bounds included.
 
 The search takes partial paths from the end of the text, each with the sum of its scores and the best sum that can come
-before it, so complete paths come best first. Among equal sums the order is that of the heap of C++'s `priority_queue`.
+before it, so complete paths come best first. Among equal sums the order is that of the heap of C++'s priority queue.
 
 >>> heap = Heap()
 >>> for fx, name in ((1.0, "a"), (3.0, "b"), (2.0, "c"), (3.0, "d")):
