@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from conftest import make_texts, write_jsonl
 
 from jittok.cli import build_parser
 from jittok.corpus.tasks.shares import INDEXES
@@ -20,7 +23,7 @@ PAGE = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
 
 def calls(text: str) -> list[list[str]]:
     """The arguments of each call of jittok."""
-    shell = re.findall(r'(?:^|exec |--wrap ")jittok (corpus [^"\n]*(?:"\$\w+")?)', text, re.M)
+    shell = re.findall(r'(?:^ *|--wrap ")jittok (corpus [^"\n]*(?:"\$\w+")?)', text, re.M)
     listed = re.findall(r'\["jittok", (.*?)\]', text)
     joined = re.findall(r'--command jittok --args "([^"]*)"', text)
     return [
@@ -64,3 +67,47 @@ def test_the_job_of_kubernetes_is_an_indexed_job():
 
 def test_the_page_names_every_variable_that_is_read():
     assert all(name in PAGE for name in INDEXES)
+
+
+STUBS = {
+    "sbatch": """
+        case "$1" in --dependency=afterok:7) eval "$3"; exit;; esac
+        for k in 0 1 2; do
+          export SLURM_ARRAY_TASK_ID=$k SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=0 SLURM_CPUS_PER_TASK=1
+          SLURM_JOB_ID=$((8 + k)) bash slurm.sh >&2 || echo "$k ended with $?" >> ended
+        done
+        echo 7""",
+    "srun": """
+        shift
+        if [ "$SLURM_ARRAY_TASK_ID" = 1 ] && [ ! -e signaled ]; then touch signaled; exit 143; fi
+        "$@" """,
+    "scontrol": """
+        [ "$1" = requeue ] && echo "$2" >> requeued && bash slurm.sh >&2""",
+}
+"""A Slurm of one machine: jobs one after the other, the second of which is stopped before its time is over."""
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="scripts of bash")
+def test_the_files_of_slurm_make_a_corpus_also_of_a_job_that_was_stopped_for_its_time(tmp_path):
+    pytest.importorskip("filelock")
+    (tmp_path / "data").mkdir()
+    write_jsonl(tmp_path / "data" / "a.jsonl", make_texts(50))
+    for name in ("slurm.sh", "slurm-corpus.sh"):
+        text = (ROOT / "examples" / "cluster" / name).read_text("utf-8").replace("/shared/tokenizer.json", "gpt-2")
+        text = text.replace("/shared", str(tmp_path)).replace("--parts 100", "--parts 3").replace("0-99", "0-2")
+        (tmp_path / name).write_text(text, "utf-8")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in {**STUBS, "jittok": f'exec {shlex.quote(sys.executable)} -m jittok "$@"'}.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n", "utf-8")
+        (folder / name).chmod(0o755)
+    environ = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "slurm-corpus.sh"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "shards" / "manifest.json").is_file()
+    assert (tmp_path / "requeued").read_text().split() == ["9"]
+    assert (tmp_path / "ended").read_text() == "1 ended with 143\n"

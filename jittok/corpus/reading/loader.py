@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -29,8 +30,9 @@ class Loader:
 
     A DataLoader of PyTorch takes it as a map-style dataset (`DataLoader(loader, batch_size=None, num_workers=4)`):
     `len` steps are left, `loader[k]` is the k-th of them. Its workers hand out each batch once, in order. Then call
-    `advance()` in the training process for each batch that was used. Where a worker iterates over it (in an
-    IterableDataset), it takes every n-th batch.
+    `advance()` in the training process for each batch that was used: without, every pass is over the same batches.
+    Workers of a DataLoader follow it, also those that last (`persistent_workers=True`). Where a worker iterates over it
+    (in an IterableDataset), it takes every n-th batch.
     """
 
     def __init__(
@@ -56,7 +58,28 @@ class Loader:
         self.sequences, self.batch, self.rank, self.world = sequences, batch, rank, world
         self.epochs, self.drop_last = epochs, drop_last
         self._known: int | None = None  # the batch that far shards were last fetched for
-        self._start = self._done = 0  # sequences of the stream before this iteration, steps done in it
+        self._done = 0  # steps of this iteration
+        self._told, self._owner, self._follows = _shared_number(), os.getpid(), True
+        self._go_to(0)
+
+    def _go_to(self, start: int) -> None:
+        """Sequences of the stream before this iteration: workers that were forked are told, too."""
+        self._start = start
+        if os.getpid() == self._owner:
+            self._told.value = start
+        else:
+            self._follows = False  # a process that goes its own way
+
+    def __getstate__(self) -> dict[str, Any]:
+        from multiprocessing.context import get_spawning_popen
+
+        return {**self.__dict__, **({} if get_spawning_popen() is not None else {"_told": None})}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._told is None:  # no worker of the process that it comes from
+            self._told, self._owner, self._follows = _shared_number(), os.getpid(), True
+            self._told.value = self._start
 
     def __repr__(self) -> str:
         state = self.state_dict()
@@ -85,6 +108,11 @@ class Loader:
 
     def __getitem__(self, number: int) -> Found:
         """This rank's batch of a step of this iteration."""
+        if self._follows and os.getpid() != self._owner and _worker_info() is not None:
+            self._start = int(self._told.value)
+        return self._batch(number)
+
+    def _batch(self, number: int) -> Packed | WithTargets:
         at = operator.index(number)
         if at < 0 or (self.epochs is not None and at >= self._steps()):
             raise IndexError(f"batch {at}: expected 0 <= batch < {len(self)}")
@@ -113,7 +141,7 @@ class Loader:
         worker, workers = _worker()
         number, steps = worker, None if self.epochs is None else self._steps()
         while steps is None or number < steps:
-            found = self[number]
+            found = self._batch(number)
             number += workers
             # in a worker: steps of all, so that each, when resumed, goes on with its own
             self._done = number - worker if steps is None else min(number - worker, steps)
@@ -135,7 +163,8 @@ class Loader:
 
     def _begin(self) -> None:
         """Begin an iteration where the last one ended."""
-        self._start, self._done, self._known = self._position(), 0, None
+        self._go_to(self._position())
+        self._done, self._known = 0, None
 
     def _position(self) -> int:
         """Sequences of the stream that all ranks have had."""
@@ -170,11 +199,25 @@ class Loader:
                 "a loader's state", InWords(f"epoch {epoch}, sequence {sequence}"),
                 f"an epoch of 0 or more, 0 <= sequence < {len(self.sequences)}",
             )  # fmt: skip
-        self._start, self._done, self._known = epoch * len(self.sequences) + sequence, 0, None
+        self._go_to(epoch * len(self.sequences) + sequence)
+        self._done, self._known = 0, None
+
+
+def _shared_number() -> Any:
+    """An int64 that processes which are forked or spawned from this one see as well."""
+    from multiprocessing.sharedctypes import RawValue
+
+    return RawValue("q", 0)
+
+
+def _worker_info() -> Any:
+    """What PyTorch says of this worker of a DataLoader, None in other processes; it is asked only where it has been
+    imported."""
+    torch = sys.modules.get("torch.utils.data")
+    return torch.get_worker_info() if torch is not None else None
 
 
 def _worker() -> tuple[int, int]:
-    """Which of how many workers of a DataLoader this process is; PyTorch is asked only where it has been imported."""
-    torch = sys.modules.get("torch.utils.data")
-    info = torch.get_worker_info() if torch is not None else None
+    """Which of how many workers of a DataLoader this process is."""
+    info = _worker_info()
     return (0, 1) if info is None else (int(info.id), int(info.num_workers))

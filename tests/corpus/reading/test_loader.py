@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import pickle
 import sys
 import types
 
@@ -82,6 +85,72 @@ def test_any_resumes_joined_are_the_undisturbed_order(corpora, data, pack, shuff
             assert all(each == states[0] for each in states)
             state = states[0]
     assert had == undisturbed(found, len(had) // len(found) + 1)[: len(had)]
+
+
+@given(
+    data=st.data(), epochs=st.sampled_from([1, 2]), shuffle=st.sampled_from([None, "documents", "sequences"]),
+    seed=st.integers(0, 9),
+)  # fmt: skip
+def test_resumes_across_the_ends_of_epochs_are_the_undisturbed_order(corpora, data, epochs, shuffle, seed):
+    """As datasets that are asked by number, and as iterations that end: what is left at an end begins the next one."""
+    found = sequences(corpora["short"][0], 13, shuffle=shuffle, seed=seed)
+    had, state = [], found.loader().state_dict()
+    for _ in range(data.draw(st.integers(1, 8), "resumes")):
+        world = data.draw(st.sampled_from([1, 3, 2]), "world")
+        batch = data.draw(st.integers(1, 7), "batch")
+        asked = data.draw(st.booleans(), "by number")
+        left = data.draw(st.integers(0, 40), "steps")
+        loaders = [found.loader(batch, rank=rank, world=world, epochs=epochs) for rank in range(world)]
+        for loader in loaders:
+            loader.load_state_dict(json.loads(json.dumps(state)))
+        while left:
+            steps = min(left, len(loaders[0]))
+            iterations = [iter(loader) for loader in loaders]
+            for number in range(steps):
+                for loader, batches in zip(loaders, iterations, strict=True):
+                    had += keys(loader[number] if asked else next(batches))
+            for loader, batches in zip(loaders, iterations, strict=True):
+                if asked:
+                    loader.advance(steps)
+                elif steps < left:
+                    assert next(batches, None) is None
+            left -= steps
+        states = [loader.state_dict() for loader in loaders]
+        assert all(each == states[0] for each in states)
+        state = states[0]
+    assert had == undisturbed(found, len(had) // len(found) + 1)[: len(had)]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_workers_that_last_follow_the_loader_of_the_training_process(corpora, monkeypatch):
+    torch = types.ModuleType("torch.utils.data")
+    torch.get_worker_info = lambda: None
+    monkeypatch.setitem(sys.modules, "torch.utils.data", torch)
+    found = sequences(corpora["short"][0], 13, shuffle="sequences", seed=1)
+    straight, loader = found.loader(4), found.loader(4)
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+
+    def work():
+        torch.get_worker_info = lambda: types.SimpleNamespace(id=0, num_workers=1)
+        while (number := there.recv()) is not None:
+            there.send(keys(loader[number]))
+
+    worker = context.Process(target=work)
+    worker.start()
+    for _ in range(3):
+        for number, batch in enumerate(straight):
+            here.send(number)
+            assert here.recv() == keys(batch)
+            loader.advance()
+    here.send(None)
+    worker.join()
+    before, copy = loader.state_dict(), pickle.loads(pickle.dumps(loader))
+    loader.advance()
+    assert copy.state_dict() == before != loader.state_dict()
+    copy.advance(2)
+    assert copy.state_dict() != loader.state_dict()
 
 
 @pytest.mark.parametrize("workers", [1, 3])

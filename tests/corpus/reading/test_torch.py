@@ -58,6 +58,34 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(corpora, workers):
     assert had == want
 
 
+@pytest.mark.parametrize(
+    ("workers", "how", "lasting"), [(0, None, False), (3, "fork", False), (3, "fork", True), (2, "spawn", True)]
+)
+def test_passes_of_one_loader_are_the_epochs_in_order(corpora, workers, how, lasting):
+    """Also where workers last, which have their copies from before the first of them."""
+    straight, loader = loader_of(corpora), loader_of(corpora)
+    want = [[keys(batch) for batch in straight] for _ in range(3)]
+    assert want[0] != want[1]
+    found = data.DataLoader(
+        loader, batch_size=None, num_workers=workers, persistent_workers=lasting and workers > 0,
+        multiprocessing_context=how,
+    )  # fmt: skip
+    for epoch in want:
+        had = []
+        for batch in found:
+            had.append(keys(batch))
+            loader.advance()
+        assert had == epoch
+    want = [keys(straight[k]) for k in range(5)]
+    for number, batch in enumerate(found):  # a pass that is broken off
+        assert keys(batch) == want[number]
+        loader.advance()
+        if number == 2:
+            break
+    loader.load_state_dict(loader.state_dict())
+    assert [keys(batch) for _, batch in zip(range(2), found, strict=False)] == want[3:]
+
+
 @pytest.mark.parametrize("workers", [0, 3])
 def test_a_stateful_loader_keeps_its_own_state(corpora, workers):
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
