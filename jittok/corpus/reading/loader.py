@@ -31,7 +31,7 @@ class Loader:
     A DataLoader of PyTorch takes it as a map-style dataset (`DataLoader(loader, batch_size=None, num_workers=4)`):
     `len` steps are left, `loader[k]` is the k-th of them. Its workers hand out each batch once, in order. Then call
     `advance()` in the training process for each batch that was used: without, every pass is over the same batches.
-    Workers of a DataLoader follow it, also those that last (`persistent_workers=True`). Where a worker iterates over it
+    Workers of a DataLoader follow it, also those that last from epoch to epoch. Where a worker iterates over it
     (in an IterableDataset), it takes every n-th batch.
     """
 
@@ -112,7 +112,7 @@ class Loader:
             self._start = int(self._told.value)
         return self._batch(number)
 
-    def _batch(self, number: int) -> Packed | WithTargets:
+    def _batch(self, number: int) -> Found:
         at = operator.index(number)
         if at < 0 or (self.epochs is not None and at >= self._steps()):
             raise IndexError(f"batch {at}: expected 0 <= batch < {len(self)}")
