@@ -18,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,6 +64,10 @@ RANGES = 8
 """In the shorter one, so that all threads have work."""
 ROUNDS = 3
 PROBES, PROBE_BYTES = 32, 128 << 10
+LEAST_ERROR = 0.02
+"""No sample is said to be nearer to the truth than this."""
+LENGTH_BYTES = 4
+"""Of a text in Parquet, beside its own."""
 START_BYTES, LONGEST_START, BYTES_PER_READ = 1 << 20, 64 << 20, 64 << 10
 
 
@@ -109,6 +112,9 @@ def predict(
     documents, tokens, text_bytes = (rows[:, i].sum() * factor for i in (1, 2, 3))
     names = ("documents", "tokens", "text_bytes")
     error = {name: 0.0 if whole else _error(rows[:, 0], rows[:, i]) for i, name in enumerate(names, 1)}
+    for name in () if whole else names[1:]:
+        found = error[name]
+        error[name] = None if found is None else max(found, LEAST_ERROR)
     if all(source.kind == "txt" for source in sources):
         documents, error["documents"] = float(len(sources)), 0.0
     elif not whole:  # no sample may have met the beginning of a document that is nearly all there is
@@ -231,28 +237,61 @@ def _probe(encoder: RangeEncoder, total: int, probes: int) -> Iterator[Row]:
 
 
 def _probe_rows(encoder: RangeEncoder, i: int, shares: list[float]) -> Iterator[Row]:
-    """Rows of a Parquet file near these shares of it. A group with one probe gives its start, which is read at once.
+    """Rows of a Parquet file near these shares of its text. A group with one probe gives its start, which is read at
+    once.
 
-    Places are spread over rows, but a probe is so many bytes: few long rows or many short ones. Each counts the same.
+    How many rows it has, and how many bytes of text, its footer says; probes tell the tokens of a byte.
     """
-    source, groups = encoder.sources[i], tables.row_groups(encoder.sources[i])
-    probes: list[Row] = []
-    for group, found in groupby(shares, lambda share: min(int(share * groups), groups - 1)):
-        wanted = list(found)
-        if len(wanted) == 1:
-            wanted = [group / groups]
-        count = tables.rows_of(source, group)
-        for _, array, read in tables.parquet_rows(source, [group], _small(encoder), 0):
-            if read > wanted[0]:
-                share = len(array) / max(count, 1) / groups
-                probes.append(_row(encoder, RawRange(Key(i, group, 0), i, array, 0, 0), share * (source.size or 0)))
-                wanted = [share for share in wanted if share >= read]
-            if not wanted:
-                break
-    each = sum(probe[0] for probe in probes) / max(len(probes), 1)
-    for size, documents, tokens, text_bytes, encoded in probes:
-        scale = each / size if size else 0.0
-        yield each, documents * scale, tokens * scale, text_bytes * scale, encoded
+    source, name = encoder.sources[i], encoder.options.column
+    groups = range(tables.row_groups(source))
+    if not groups:
+        return
+    ends = np.cumsum([tables.bytes_of_groups(source, name, [group]) for group in groups])
+    marks = np.array(shares) * ends[-1]
+    texts: list[Any] = []
+    probes: list[tuple[float, Row]] = []  # each with the text that it stands for
+    for group in groups:
+        first, stop = (int(ends[group - 1]) if group else 0), int(ends[group])
+        wanted = ((marks[(first <= marks) & (marks < stop)] - first) / max(stop - first, 1)).tolist()
+        found = list(_rows_at(encoder, i, group, wanted if len(wanted) > 1 else [0.0], texts)) if wanted else []
+        long = [text_bytes / max(size, 1) for size, _, _, text_bytes, _ in found]  # places are even over rows
+        total = max(sum(long), 1e-9)
+        probes += [((stop - first) * mean / total, row) for mean, row in zip(long, found, strict=True)]
+    if not probes:
+        return
+    rows = sum(tables.rows_of(source, group) for group in groups)
+    seen, stands = sum(row[0] for _, row in probes), max(sum(text for text, _ in probes), 1e-9)
+    known = tables.bytes_of_groups(source, name, groups) - LENGTH_BYTES * rows
+    if not tables.has_column(source, name) or _repeat(texts):  # of lists and members of structs it has all columns
+        for _, (size, _, tokens, text_bytes, encoded) in probes:
+            part = seen / max(rows, 1) / len(probes)  # of the file
+            scale = rows * part / max(size, 1)
+            yield (source.size or 0) * part, rows * part, tokens * scale, text_bytes * scale, encoded
+        return
+    for share, (_, _, tokens, text_bytes, encoded) in probes:
+        part = share / stands * seen / max(rows, 1)
+        text = known * part
+        yield (source.size or 0) * part, rows * part, tokens / max(text_bytes, 1) * text, text, encoded
+
+
+def _repeat(arrays: Sequence[Any]) -> bool:
+    """Whether texts repeat, so that a table that keeps each once has fewer bytes."""
+    import pyarrow as pa
+
+    texts = pa.chunked_array([chunk for array in arrays for chunk in getattr(array, "texts", array).chunks])
+    return bool(texts.unique().nbytes < (1 - LEAST_ERROR) * sum(chunk.nbytes for chunk in texts.chunks))
+
+
+def _rows_at(encoder: RangeEncoder, i: int, group: int, shares: list[float], texts: list[Any]) -> Iterator[Row]:
+    """The rows of a row group at these shares of it; in place of bytes on disk, how many they are. The texts are added
+    to `texts`."""
+    for _, array, read in tables.parquet_rows(encoder.sources[i], [group], _small(encoder), 0):
+        if read > shares[0]:
+            texts.append(array)
+            yield _row(encoder, RawRange(Key(i, group, 0), i, array, 0, 0), len(array))
+            shares = [share for share in shares if share >= read]
+        if not shares:
+            return
 
 
 def _small(encoder: RangeEncoder) -> Any:

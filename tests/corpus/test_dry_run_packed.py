@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 
 import pytest
 
@@ -32,3 +33,25 @@ def test_few_long_documents_before_many_short_ones(tmp_path, tok, kind, monkeypa
     assert found.error["documents"] is not None
     off = abs(found.documents - len(texts)) / len(texts)
     assert off < max(3 * found.error["documents"], 0.5)
+
+
+@pytest.mark.parametrize("row_group_size", [100_000, 300])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_the_footer_of_a_parquet_file_tells_its_rows_and_its_text(tmp_path, tok, row_group_size, repeated, monkeypatch):
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr("jittok.corpus.prediction.EXACT_BYTES", 100)
+    monkeypatch.setattr("jittok.corpus.prediction.PROBE_BYTES", 8 << 10)
+    texts = [f"{k * 7919} words " * (1 + (k // 300) ** 3 // 8) for k in range(2400)]  # sorted, the last are long
+    if repeated:  # of which the footer counts each once
+        texts = [f"{k * 7919} words " * (1 + k % 40) for k in range(240)] * 20
+        random.Random(2).shuffle(texts)
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", row_group_size=row_group_size)
+    sources, _ = find_sources([tmp_path / "a.parquet"], Options())
+    found = predict(RangeEncoder(tok, sources, Options()), [])
+    true = {
+        "documents": len(texts), "tokens": tok.encode_batch(texts).ids.size, "text_bytes": sum(map(len, texts)),
+    }  # fmt: skip
+    assert found.documents == pytest.approx(true["documents"], rel=0.001)
+    for name in ("tokens", "text_bytes"):
+        assert abs(getattr(found, name) / true[name] - 1) <= min(0.3 if repeated else 0.1, found.error[name])

@@ -81,6 +81,24 @@ def test_parquet(made):
         assert (column.compression, column.has_dictionary_page) == ("ZSTD", False)
 
 
+@pytest.mark.parametrize("most", [1, 700, 1 << 20])
+def test_row_groups_of_parquet_have_their_tokens_or_one_document(tmp_path, tok, monkeypatch, most):
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(tables.Parquet, "batch_tokens", most)
+    monkeypatch.setattr(tables.Parquet, "most_tokens", most)
+    texts = ["", *make_texts(60, 3), "", "long " * 800]
+    path = write_jsonl(tmp_path / "in.jsonl", texts)
+    compile_corpus([path], tok, tmp_path / "out", Options(formats=("parquet",), range_bytes=9_000))
+    (path,) = (tmp_path / "out" / "parquet").iterdir()
+    file = pq.ParquetFile(path)
+    groups = [file.read_row_group(i).column(0).to_pylist() for i in range(file.num_row_groups)]
+    assert flat(groups) == tok.encode_batch(texts).to_list()
+    assert all(len(flat(group)) <= most or len(group) == 1 for group in groups)
+    assert (len(groups) == 1) == (most == 1 << 20)
+    assert jittok.corpus.open(tmp_path / "out").to_token_array().to_list() == flat(groups)
+
+
 def test_npy(made):
     out, _, expected, counts = made
     for number, documents in enumerate(by_shard(expected, counts)):

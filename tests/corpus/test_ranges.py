@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
+import platform
+import subprocess
+import sys
 from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -11,6 +17,7 @@ from hypothesis import strategies as st
 
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options
+from jittok.corpus.ranges import cutting
 from jittok.corpus.ranges.cutting import Limit, cut_lines, cut_separated, interval
 from jittok.corpus.ranges.units import Unit, read_unit, units
 
@@ -49,6 +56,37 @@ def test_intervals_of_a_file_are_the_ranges_of_a_stream(lines, ending, step):
         for k, i in enumerate(range(0, len(data), step))
     ]
     assert [pair for pair in found if pair[1]] == list(cut_lines(chopped(data, 1 << 20), step, limit()))
+
+
+@given(lines=texts, ending=st.booleans(), step=steps, size=st.integers(1, 8))
+def test_intervals_say_where_they_begin_and_their_bytes_are_hashed_once(lines, ending, step, size):
+    data, at = b"\n".join(lines) + (b"\n" if ending else b""), 0
+    with patch.multiple(cutting, LINE_ENDS_WITHIN=size, LINE_END_BYTES=2 * size):
+        for start in range(0, len(data), step):
+            stop, digest = min(start + step, len(data)), hashlib.sha256()
+            begin, block = cutting.interval_at(io.BytesIO(data), start, stop, limit(), digest)
+            assert digest.digest() == hashlib.sha256(data[start:stop]).digest()
+            assert data[begin : begin + len(block)] == block
+            assert begin == (at if block else stop)
+            at += len(block)
+    assert at == len(data)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is told to glibc")
+def test_memory_of_ranges_is_kept_for_the_next_ones():
+    code = """if True:
+        import resource
+        from jittok.corpus.ranges.encoder import keep_freed_memory
+        keep_freed_memory()
+        for _ in range(4):
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            blocks = [b"x" * size for size in (8 << 20, 9 << 20, 10 << 20)]
+            del blocks
+            print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC")}
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=kept).stdout
+    assert int(out.split()[-1]) < 100  # of 6,912 pages
 
 
 @given(

@@ -1,7 +1,7 @@
 """Arrow IPC files and Parquet: one column `input_ids: list<int32>`, as the `datasets` library stores it.
 
-Both are written as a shard grows. A record batch or row group ends with the range that fills it, so ids of a range are
-written from where they are.
+Both are written as a shard grows. A record batch, and the last row group of several, ends with the range that fills
+it, so ids of a range are written from where they are.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ from jittok.corpus.store.blocks import Seekable
 from jittok.errors import CorpusError, InWords, MalformedArray, missing
 
 BATCH_TOKENS = 1 << 21
-GROUP_TOKENS = 1 << 22
-"""Tokens of a batch and of a row group, or more: those of the range that reaches them."""
+"""Tokens of a batch of Arrow, or more: those of the range that reaches them."""
+GROUP_TOKENS = 1 << 20
+"""Tokens of a row group of Parquet, or fewer, unless a single document has more. Its pages, and the levels that are
+made for it, are in memory at once."""
 LARGEST_BATCH = 1 << 30
 """Tokens from which on a batch is cut by documents: the offsets in it are int32."""
 ZSTD_LEVEL = 1
@@ -59,6 +61,7 @@ class _Table(Format):
     small, large, small_size = "int32", "int32", INT32_SIZE
     per_document = 4
     batch_tokens = BATCH_TOKENS
+    most_tokens = LARGEST_BATCH
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -158,7 +161,7 @@ class _TableSink(Sink):
         kept = [pa.concat_arrays(columns) for columns in zip(*(rows.kept for rows in held), strict=True)]
         offsets = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        for first, last in _cuts(offsets):
+        for first, last in _cuts(offsets, self.form.most_tokens):
             low, high = int(offsets[first]), int(offsets[last])
             places = pa.array((offsets[first : last + 1] - low).astype(np.int32))
             rows = [pa.ListArray.from_arrays(places, pa.array(np.ascontiguousarray(ids[low:high], "<i4")))]
@@ -180,11 +183,11 @@ class _TableSink(Sink):
             self._writer.close()
 
 
-def _cuts(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Documents [first, last) of each batch: all, or as many as have LARGEST_BATCH tokens, one at least."""
+def _cuts(offsets: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Documents [first, last) of each batch: all, or as many as have `most` tokens, one at least."""
     first, count = 0, offsets.size - 1
     while first < count:
-        last = int(np.searchsorted(offsets, offsets[first] + LARGEST_BATCH, "right")) - 1
+        last = int(np.searchsorted(offsets, offsets[first] + most, "right")) - 1
         last = max(last, first + 1)
         yield first, last
         first = last
@@ -326,9 +329,9 @@ class Parquet(_Table):
     """Parquet: ids split by their bytes (BYTE_STREAM_SPLIT) and packed with zstandard, without a dictionary."""
 
     name = "parquet"
-    layout = 2
+    layout = 3
     slowness = 3
-    batch_tokens = GROUP_TOKENS
+    batch_tokens = most_tokens = GROUP_TOKENS
     per_token = 1.4
     per_document = 1
 

@@ -107,6 +107,11 @@ def fetch_soon(files: Iterable[tuple[str, int | None, str]]) -> None:
         blocks.fetch_soon(FarSource(path, size, stamp))
 
 
+def fetch_part_soon(file: IO[bytes], start: int, stop: int) -> None:
+    """Begin to fetch bytes [start, stop) of an open file of a URL, which are read next. Local ones are left alone."""
+    blocks.fetch_part_soon(getattr(file, "raw", None), start, stop)
+
+
 def nameless(url: str) -> CorpusError:
     """The error for a URL whose size is unknown."""
     return CorpusError(

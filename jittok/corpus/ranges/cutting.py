@@ -10,6 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from jittok.corpus.inputs.decompression import Read
+from jittok.corpus.inputs.remote import fetch_part_soon
 from jittok.corpus.inputs.sources import OPTION, TooLong
 from jittok.errors import InWords
 
@@ -87,47 +88,75 @@ def interval(file: IO[bytes], start: int, stop: int, limit: Limit) -> bytes:
     return interval_at(file, start, stop, limit)[1]
 
 
-BEYOND = 32 << 10
-"""Bytes after an interval that are read with it: most lines that leave it end there."""
+LINE_ENDS_WITHIN = 32 << 10
+"""Bytes in which the end of a line is looked for first: most lines end there."""
 
 
 def interval_at(file: IO[bytes], start: int, stop: int, limit: Limit, digest: Any = None) -> tuple[int, bytes]:
     """(the offset of the first of them, the complete lines that begin in [start, stop)); `digest` is updated with the
-    bytes [start, stop). CorpusError for a line that is too long."""
-    before = max(start - 1, 0)
-    file.seek(before)
-    block = file.read(stop - before + BEYOND)
-    ahead = max(len(block) - (stop - before), 0)  # bytes that lie after the interval
-    if digest is not None:
-        with memoryview(block) as view:
-            digest.update(view[start - before : len(block) - ahead])
-    first, size = 0, len(block) - ahead
-    if start:  # the line that is under way belongs to an earlier interval
-        first = block.find(b"\n", 0, size) + 1 or size
-    if first >= size:
+    bytes [start, stop). CorpusError for a line that is too long.
+
+    Where they begin and end is found first, so that they are read at once, to where they stay.
+    """
+    fetch_part_soon(file, max(start - 1, 0), stop + LINE_ENDS_WITHIN)
+    at = _line_begin(file, start, stop, digest) if start else 0
+    if at >= stop:
         return stop, b""
-    at = before + first
-    end = block.find(b"\n", size - 1) + 1  # of the last line
-    if end:
-        whole = block[first:end]
-    else:
-        unfinished = len(block) - (block.rfind(b"\n", first) + 1 or first)
-        out = io.BytesIO()  # which grows in place, where a list of parts would be there beside the whole
-        with memoryview(block) as view:
-            out.write(view[first:])
-        del block
-        while piece := file.read(LINE_END_BYTES):
-            newline = piece.find(b"\n")
-            out.write(piece[: newline + 1] if newline >= 0 else piece)
-            if newline >= 0:
-                break
-            unfinished += len(piece)
-            limit.check(unfinished, partial(newlines_before, file, stop))
-        whole = out.getvalue()
+    end = _line_end(file, stop)
+    file.seek(at)
+    whole = file.read(end - at) if end else _with_long_line(file, at, stop, limit)
+    if digest is not None:
+        with memoryview(whole) as view:
+            digest.update(view[: stop - at])
     if len(whole) > limit.most:
         limit.before = newlines_before(file, at)
         limit.lines(whole)
     return at, whole
+
+
+def _line_begin(file: IO[bytes], start: int, stop: int, digest: Any) -> int:
+    """The offset of the first line that begins in [start, stop), or `stop` if there is none; `digest` is updated with
+    what comes before it."""
+    at = start - 1
+    file.seek(at)
+    while at < stop and (piece := file.read(min(stop - at, LINE_ENDS_WITHIN if at < start else LINE_END_BYTES))):
+        found = piece.find(b"\n", 0, stop - 1 - at) + 1
+        if digest is not None:
+            digest.update(piece[max(start - at, 0) : found or len(piece)])
+        if found:
+            return at + found
+        at += len(piece)
+    return stop
+
+
+def _line_end(file: IO[bytes], stop: int) -> int:
+    """The offset after the last line that begins before `stop`, or the end of the file; 0 if that is far away."""
+    at = stop - 1
+    file.seek(at)
+    for size in (LINE_ENDS_WITHIN, LINE_END_BYTES):
+        piece = file.read(size)
+        newline = piece.find(b"\n")
+        if newline >= 0 or len(piece) < size:
+            return at + (newline + 1 or len(piece))
+        at += len(piece)
+    return 0
+
+
+def _with_long_line(file: IO[bytes], at: int, stop: int, limit: Limit) -> bytes:
+    """The lines that begin in [at, stop), where `file` is at `at`, and where the last of them is long."""
+    block = file.read(stop - at)
+    unfinished = len(block) - (block.rfind(b"\n") + 1)
+    out = io.BytesIO()  # which grows in place, where a list of parts would be there beside the whole
+    out.write(block)
+    del block
+    while piece := file.read(LINE_END_BYTES):
+        newline = piece.find(b"\n")
+        out.write(piece[: newline + 1] if newline >= 0 else piece)
+        if newline >= 0:
+            break
+        unfinished += len(piece)
+        limit.check(unfinished, partial(newlines_before, file, stop))
+    return out.getvalue()
 
 
 def cut_lines(read: Read, step: int, limit: Limit) -> Iterator[tuple[int, bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,24 @@ if TYPE_CHECKING:
 STEP = 16 << 20
 """Bytes of text that are encoded between two checks for cancellation: about 0.1 s. Ranges of the usual size are one
 step, as the ids of several are copied once more."""
+LARGEST_KEPT = 31 << 20
+"""Bytes of a block that the C library keeps when it is freed: it raises its threshold no higher."""
 NO_DOCUMENTS = Documents(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
 WITH_PLACES = "olmo"
 """The format that says where documents are in their files."""
 Row = tuple[NDArray[np.int32], NDArray[np.int64]]
 """Ids of some documents, and how many each has."""
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Have the C library keep the buffers of ranges when they are freed, for the next range: first touches of pages
+    take longer than reading and parsing.
+
+    By itself glibc gives back what is freed at the end of a heap beyond twice the largest block that it has mapped and
+    unmapped so far, so one block of this size, once a process, of which no page is touched, is all that it takes.
+    """
+    np.empty(LARGEST_KEPT, np.uint8)
 
 
 @dataclass

@@ -155,10 +155,16 @@ def rows_before(source: Source, group: int) -> int:
     return sum(facts.row_group(number).num_rows for number in range(group))
 
 
+def has_column(source: Source, column: str) -> bool:
+    """Whether the footer tells of a column by this name alone."""
+    footer = footer_of(source)
+    return column in footer.columns and not footer.signed
+
+
 def bytes_of_groups(source: Source, column: str, groups: Iterable[int]) -> int:
     """Bytes of the texts of row groups; of all columns, where the one cannot be told."""
     footer = footer_of(source)
-    leaf = footer.columns.index(column) if column in footer.columns and not footer.signed else None
+    leaf = footer.columns.index(column) if has_column(source, column) else None
     facts = (footer.facts.row_group(group) for group in groups)
     return sum(
         int(group.total_byte_size if leaf is None else group.column(leaf).total_uncompressed_size) for group in facts

@@ -217,6 +217,12 @@ class FarFile(Seekable):
         self._read = self._times = 0  # bytes from the start on that were read in order, and by how many calls
         self._under_way = 0
 
+    def soon(self, start: int, stop: int) -> None:
+        """Begin to fetch bytes [start, stop), which are read next."""
+        process, stop = _now(), min(stop, self._size)
+        if start < stop and self._far.key not in process.whole:
+            process.runs(self._far, start // BLOCK, -(-stop // BLOCK))
+
     def readinto(self, target: Any) -> int:
         """Fill a buffer, as far as there are bytes."""
         view = memoryview(target).cast("B")
@@ -242,3 +248,9 @@ def fetch_soon(far: Far) -> None:
     if far.size and far.key not in process.whole:
         with suppress(RuntimeError):  # at the end of the process
             process.runs(far, 0, -(-far.size // BLOCK))
+
+
+def fetch_part_soon(file: Any, start: int, stop: int) -> None:
+    """Begin to fetch bytes [start, stop) of a file that was opened here; any other file is left alone."""
+    if isinstance(file, FarFile):
+        file.soon(start, stop)

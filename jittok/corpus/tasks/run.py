@@ -25,7 +25,7 @@ from jittok.corpus.ranges import tables
 from jittok.corpus.ranges.cutting import newlines_before
 from jittok.corpus.ranges.digests import Digests
 from jittok.corpus.ranges.documents import Bad
-from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
+from jittok.corpus.ranges.encoder import Encoded, RangeEncoder, keep_freed_memory
 from jittok.corpus.ranges.units import RawRange, Unit, read_unit
 from jittok.corpus.shards.writer import FileFacts, Laid, ShardWriter, laid_out, streams_of
 from jittok.corpus.store import Store
@@ -124,6 +124,7 @@ class TaskRun:
     def __init__(
         self, work: Work, number: int, stop: Cancellation, gate: Gate | None = None, report: Report | None = None
     ) -> None:
+        keep_freed_memory()
         self.context, self.number, self.stop, self.report = work, number, stop, report
         self._gate = gate or Gate()
         self.units = list(work.plan.units_of(number, work.sources))
