@@ -4,7 +4,8 @@ FOLDER has one folder, or one `.tar.xz` of a folder, for each set of files; with
 taken. The own library of a set gives the right ids of some documents: tokenizers, sentencepiece, tiktoken,
 mistral-common, pyrwkv-tokenizer, transformers. Every other program is asked for the same ids, each set in a process of
 its own, as some crash. No special tokens are added, and documents that spell special tokens are left out. What a
-file says of truncation and padding is taken out of it, as not all programs can be told to leave it.
+file says of truncation and padding is taken out of it, as not all programs can be told to leave it. `--newer PYTHON`: a
+Python that has tokenizers 1.0, which is asked beside the others.
 """
 
 from __future__ import annotations
@@ -223,6 +224,29 @@ def _iree(each: Set) -> Encode:
     return load(str(each.path), *([each.path.stem] if each.kind == "ranks" else [])).encode
 
 
+NEWER = "tokenizers 1.0"
+NEWER_CHILD = """
+import json, sys
+from tokenizers import Tokenizer
+path, source, target = sys.argv[1:]
+tok = Tokenizer.from_file(path)
+with open(target, "w") as file:
+    file.write("loaded\\n")
+    for text in json.load(open(source, encoding="utf-8")):
+        try:
+            ids = list(tok.encode(text, add_special_tokens=False, encode_special_tokens=True).ids)
+        except Exception as error:
+            ids = str(error)
+        file.write(json.dumps(ids) + "\\n")
+        file.flush()
+"""
+"""What the other Python runs: the work of `child`."""
+
+
+def _not_here(_: Set) -> Encode:
+    raise ImportError(f"{NEWER} is asked in a Python of its own: --newer PYTHON")
+
+
 PROGRAMS: dict[str, tuple[Callable[[Set], Encode], tuple[str, ...]]] = {
     "jittok": (_jittok, KINDS),
     "gigatoken": (_gigatoken, ("tokenizer.json", ".model", "ranks")),
@@ -230,6 +254,7 @@ PROGRAMS: dict[str, tuple[Callable[[Set], Encode], tuple[str, ...]]] = {
     "kitoken": (_kitoken, ("tokenizer.json", ".model", "ranks", "tekken.json")),
     "splintr": (_splintr, ("tokenizer.json", "ranks")),
     "iree": (_iree, ("tokenizer.json", "ranks")),
+    NEWER: (_not_here, ("tokenizer.json",)),
 }
 """Program -> (loads a set, the kinds that it has a reader for)."""
 
@@ -249,22 +274,15 @@ def child(program: str, each: Set, source: Path, target: Path) -> None:
             file.flush()
 
 
-def ask(program: str, each: Set, texts: list[str], right: list[list[int]]) -> dict[str, Any]:
+def ask(program: str, each: Set, texts: list[str], right: list[list[int]], newer: str | None = None) -> dict[str, Any]:
     """Whether a program loads a set, and in how many documents its ids differ."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "texts.json", Path(folder) / "ids.txt"
         source.write_text(json.dumps(texts), encoding="utf-8")
-        command = [
-            sys.executable,
-            __file__,
-            "--child",
-            program,
-            each.name,
-            each.kind,
-            str(each.path),
-            str(source),
-            str(target),
-        ]
+        command = [sys.executable, __file__, "--child", program, each.name, each.kind]
+        if program == NEWER:
+            command = [str(newer), "-c", NEWER_CHILD]
+        command += [str(each.path), str(source), str(target)]
         try:
             done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
             said = (done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {done.returncode}"])[-1]
@@ -288,7 +306,15 @@ def _version(name: str) -> str | None:
         return None
 
 
-def measure(folder: Path | None, count: int, programs: list[str], only: list[str]) -> dict[str, Any]:
+def version_of(python: str) -> str:
+    """The version of tokenizers that another Python has."""
+    command = [python, "-c", "import tokenizers; print(tokenizers.__version__)"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def measure(
+    folder: Path | None, count: int, programs: list[str], only: list[str], newer: str | None = None
+) -> dict[str, Any]:
     """The report of all programs on all sets."""
     results: list[dict[str, Any]] = []
     asked = documents(count)
@@ -307,10 +333,12 @@ def measure(folder: Path | None, count: int, programs: list[str], only: list[str
             row: dict[str, Any] = {"set": each.name, "kind": each.kind, "documents": len(texts), "programs": {}}
             for program in programs:
                 if each.kind in PROGRAMS[program][1]:
-                    row["programs"][program] = ask(program, each, texts, right)
+                    row["programs"][program] = ask(program, each, texts, right, newer)
             results.append(row)
             print(json.dumps(row), flush=True)
-    versions = {name: version for name in [*programs, *OWN.values()] if (version := _version(name))}
+    versions = {name: version for name in [*programs, *OWN.values()] if name != NEWER and (version := _version(name))}
+    if newer:
+        versions[NEWER] = version_of(newer)
     python = f"Python {platform.python_version()}"
     return {"date": time.strftime("%Y-%m-%d"), "python": python, "versions": versions, "results": results}
 
@@ -360,10 +388,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--documents", type=int, default=80, help="of each corpus")
     parser.add_argument("--programs", nargs="+", default=list(PROGRAMS), choices=list(PROGRAMS))
     parser.add_argument("--sets", nargs="+", default=[], help="only these; the results of others stay")
+    parser.add_argument("--newer", help="a Python that has tokenizers 1.0")
     parser.add_argument("--results", type=Path, help="file for the report, as JSON")
     parser.add_argument("--docs", action="store_true", help="write the table of docs/exactness.md")
     options = parser.parse_args(given)
-    report = measure(options.folder, options.documents, options.programs, options.sets)
+    programs = [program for program in options.programs if program != NEWER or options.newer]
+    report = measure(options.folder, options.documents, programs, options.sets, options.newer)
     if options.results:
         if options.sets and options.results.exists():
             before = json.loads(options.results.read_text("utf-8"))["results"]

@@ -195,9 +195,10 @@ def _tokenizers(tok: jittok.Tokenizer, _threads: int, folder: Path) -> Peer:
     import tokenizers
 
     other = tokenizers.Tokenizer.from_file(_json_file(tok, folder))
+    encode = getattr(other, "encode_batch_fast", other.encode_batch)  # 1.0 has one way
 
     def batch(texts: list[str]) -> Any:
-        return other.encode_batch_fast(texts, add_special_tokens=False)
+        return encode(texts, add_special_tokens=False)
 
     def one_by_one(texts: list[str]) -> Any:
         return [other.encode(text, add_special_tokens=False) for text in texts]

@@ -46,3 +46,28 @@ def test_a_set_is_asked_in_a_process_of_its_own(exactness, monkeypatch, capsys):
     (row,) = exactness.measure(None, 1, ["jittok"], ["syn-wordlevel"])["results"]
     assert row["programs"]["jittok"]["differ"] > 0
     assert capsys.readouterr().out.count("syn-wordlevel") == 2
+
+
+@pytest.mark.process
+def test_a_newer_release_is_asked_in_a_python_of_its_own(exactness, tmp_path):
+    """Here a program that stands for it: it knows the calls of tokenizers 1.0."""
+    folder = tmp_path / "tokenizers"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "__version__ = '1.0.0'\n"
+        "class Tokenizer:\n"
+        "    def from_file(path): return Tokenizer()\n"
+        "    def encode(self, text, *, add_special_tokens, encode_special_tokens):\n"
+        "        if 'bad' in text: raise ValueError(text)\n"
+        "        self.ids = [len(text)]\n"
+        "        return self\n"
+    )
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    each = exactness.Set("x", "tokenizer.json", tmp_path / "tokenizer.json")
+    said = exactness.ask(exactness.NEWER, each, ["a", "bb", "bad"], [[1], [3], [3]], str(python))
+    assert said == {"loaded": True, "differ": 2}
+    assert exactness.version_of(str(python)) == "1.0.0"
+    with pytest.raises(ImportError, match="--newer PYTHON"):
+        exactness.PROGRAMS[exactness.NEWER][0](each)

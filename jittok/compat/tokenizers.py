@@ -40,6 +40,7 @@ Input = Sequenced | tuple[Sequenced, Sequenced]
 STRATEGIES = {"longest_first": LONGEST_FIRST, "only_first": ONLY_FIRST, "only_second": ONLY_SECOND}
 DEFAULTS: dict[str, Any] = {"truncation": None, "padding": None, "encode_special_tokens": False}
 NOT_TEXT = "TextInputSequence must be str"
+WAITS = "write await asyncio.to_thread(backend.encode_batch, texts)"
 Line = tuple[int, int, int, int, int]
 """A row: its text, and where the ids of the first and of the second text begin and end."""
 NOT_WORDS = "PreTokenizedInputSequence must be Union[List[str], Tuple[str]]"
@@ -425,6 +426,7 @@ class Backend:
     post_processor = property(lambda self: self._components["post_processor"])
 
     train = train_from_iterator = Missing(TRAINING)
+    async_encode = async_encode_batch = async_encode_batch_fast = async_decode_batch = Missing(WAITS)
     from_file = from_str = from_buffer = Missing("write jittok.compat.as_tokenizers(jittok.load(path))")
     from_pretrained = Missing('write jittok.compat.as_tokenizers(jittok.load("hf:org/name"))')
 
