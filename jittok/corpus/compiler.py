@@ -112,7 +112,7 @@ def compile_corpus(
         raise CorpusError("--engine", engine, f"one of {', '.join(ENGINES)}")
     made = _prepared(inputs, tok, out, options, max_document_bytes)
     store = made.store
-    with locked(store), naming(store.place):
+    with locked(store), naming(store.grows):
         if store.head(MANIFEST) is not None:
             manifest = _check_finished(made)
             return _summary(made, manifest, time.perf_counter() - start, manifest["documents"])
@@ -303,7 +303,7 @@ def plan_corpus(
         raise CorpusError(STDIN, InWords("standard input"), "files that every process can read")
     made = _prepared(inputs, tok, out, options)
     store = made.store
-    with locked(store), naming(store.place):
+    with locked(store), naming(store.grows):
         if store.head(MANIFEST) is not None:
             raise CorpusError(store.place, InWords("a finished corpus"), "an empty folder, or an unfinished corpus")
         plan = begin(store, made.facts(), made.sources, made.options, parts)
@@ -356,7 +356,7 @@ def run_corpus(
         return Ran(store.place, 0, 0, 0, 0, 0, time.perf_counter() - start, {})
     plan = planned(store)
     work = _work_of(store, plan, tok)
-    with ExitStack() as opened, naming(store.place):
+    with ExitStack() as opened, naming(store.grows):
         share = None if part is None else part_of(part, plan.parts)
         numbers = set(range(len(plan.tasks))) if share is None else set(share.tasks(plan))
         said = numbers & listed(store).done if claim else set()
@@ -436,6 +436,6 @@ def finish_corpus(out: Place) -> Summary:
         manifest = read_manifest(store)
         store.clear(WORK)
     else:
-        with locked(store), naming(store.place):
+        with locked(store), naming(store.grows):
             manifest = finish(store)
     return summary_of(store, manifest, time.perf_counter() - start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -95,6 +95,7 @@ class Options:
         if (self.part is None) != (self.train_val is None):
             found = InWords("a part without a share" if self.part else "a share without a part")
             raise CorpusError("--train-val", found, "both: Options(part='train', train_val=0.995)")
+        _check_names([("--field", self.field), ("--column", self.column), *(("--keep", each) for each in self.keep)])
         _one_of("--on-error", self.on_error, ON_ERROR)
         _one_of("--dtype", self.dtype, DTYPES)
         if self.kind is not None:
@@ -173,6 +174,12 @@ def from_identity(data: Mapping[str, Any]) -> Options:
     return Options(
         **{"cuts": FIRST_CUTS, **known, **{name: tuple(data.get(name, ())) for name in ("formats", "keep", "trusted")}}
     )
+
+
+def _check_names(named: Sequence[tuple[str, str]]) -> None:
+    for option, text in named:
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            raise CorpusError(option, text, "a name that is valid UTF-8")
 
 
 def _one_of(name: str, found: str, allowed: tuple[str, ...]) -> None:

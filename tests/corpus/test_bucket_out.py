@@ -3,6 +3,7 @@ often they are killed, and whatever the network does."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -21,8 +22,10 @@ from conftest import make_texts, write_jsonl
 import jittok.corpus
 from jittok.corpus import Options, compile_corpus, verify
 from jittok.corpus.compiler import finish_corpus, plan_corpus, run_corpus
-from jittok.corpus.store import client, open_store
+from jittok.corpus.store import client, disk, open_store
 from jittok.corpus.store.base import Store
+from jittok.corpus.store.bucket import Bucket
+from jittok.corpus.tasks.finish import Unfinished
 from jittok.errors import CorpusError
 
 pytest.importorskip("obstore")
@@ -187,3 +190,40 @@ def test_uploads_of_others_in_a_bucket_go_on(
     base = out.place.removeprefix(f"s3://{far.BUCKET}/")
     assert asked == [f"{base}/{name}/" for name in ("npy", "megatron", "parquet", "kept", "errors")]
     assert s3.counts["requests"] > 0
+
+
+def test_a_bucket_whose_listing_is_late_costs_another_try(
+    source: Path, near: dict[str, bytes], tok: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, rng = open_store(f"memory://{tmp_path.name}/late"), random.Random(3)
+    plan_corpus([source], tok, out.place, OPTIONS, parts=3)
+    objects = Bucket.objects
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Bucket, "objects", lambda self, under="": (
+                each for each in objects(self, under) if time.time() - each.changed > rng.uniform(0, 0.5)
+            ),
+        )  # fmt: skip
+        for part in "210":
+            assert run_corpus(out.place, tok, part=part).failed == {}
+        until = time.monotonic() + 30
+        while True:
+            try:
+                finish_corpus(out.place)
+                break
+            except Unfinished:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+    out.clear(".jittok")  # what the last listing has missed
+    assert same(files_of(out), near)
+
+
+def test_a_full_disk_of_temporary_files_is_told_with_its_name(
+    source: Path, tok: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(disk, "append", full)
+    with pytest.raises(OSError, match=r"No space left.*TMPDIR: shards for memory://"):
+        compile_corpus([source], tok, f"memory://{tmp_path.name}/full", OPTIONS)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 import victim
@@ -267,6 +268,26 @@ def test_the_lease_of_a_process_that_died_ends(work, tmp_path, tok, monkeypatch)
     run_corpus(out, tok, claim=True)
     assert time.monotonic() - started > 0.8
     assert not list((out / ".jittok" / "t").glob("*.lease"))
+    finish_corpus(out)
+    assert victim.snapshot(out) == whole
+
+
+def test_clocks_that_differ_cost_work_and_change_nothing(work, tmp_path, tok, monkeypatch):
+    """Each look at the clock may be an hour off: leases seem to have ended, or to last."""
+    inputs, whole = work
+    rng, real = random.Random(5), time.time
+    clock = types.SimpleNamespace(time=lambda: real() + rng.choice([-3600, -100, 0, 0, 100, 3600]))
+    monkeypatch.setattr("jittok.corpus.store.lease.time", clock)
+    monkeypatch.setattr(shares, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(shares, "LEASE_SECONDS", 0.5)
+    out, ran = tmp_path / "out", []
+    plan_corpus(inputs, tok, out, OPTIONS)
+    threads = [threading.Thread(target=lambda: ran.append(run_corpus(out, tok, claim=True, threads=1))) for _ in "123"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [each.failed for each in ran] == [{}, {}, {}]
     finish_corpus(out)
     assert victim.snapshot(out) == whole
 

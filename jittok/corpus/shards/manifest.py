@@ -132,7 +132,7 @@ def _check_shape(manifest: Manifest, path: str | Path) -> None:
         right = all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
         right &= known and all(source < len(manifest["inputs"]) for source in sources) and all(facts)
         right &= sum(shard["documents"] for shard in manifest["shards"]) == manifest["documents"]
-    except (LookupError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, UnicodeError) as error:
         raise CorpusError(
             str(path), InWords(f"{type(error).__name__}: {error}"), "a manifest that jittok wrote"
         ) from None

@@ -145,7 +145,7 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
     if old["vocab"].get(CHAT) != new["vocab"].get(CHAT):
         said.append("other chat templates or special tokens in the files of the vocabulary")
     ends = [plan["vocab"].get("eos_id") for plan in (old, new)]
-    if new["options"]["append_eos"] and new["options"].get("eos") is None and ends[0] != ends[1]:
+    if new["options"].get("append_eos") and new["options"].get("eos") is None and ends[0] != ends[1]:
         said.append(f"end-of-text token {ends[1]} (begun with {ends[0]})")
     for part in ("options", "writers"):
         free = {"max_document_bytes", *(["on_error"] if on_error_may_change else [])}

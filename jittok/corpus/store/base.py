@@ -45,6 +45,11 @@ class Store(ABC):
     local: Path | None = None
     """The folder on this machine, None for what lies elsewhere."""
 
+    @property
+    def grows(self) -> str:
+        """Where files are before they are published, as an error of a full disk names it."""
+        return self.place
+
     @abstractmethod
     def objects(self, under: str = "") -> Iterator[Stored]:
         """The objects below a folder, sorted by name (code points); none where there is no such folder. Names that this

@@ -39,6 +39,11 @@ class Bucket(Store):
         self._scratch: dict[str, weakref.finalize[Any, Bucket]] = {}
         client.library(self.place)
 
+    @property
+    def grows(self) -> str:
+        """The folder of temporary files."""
+        return f"{tempfile.gettempdir()} (TMPDIR: shards for {self.place})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Bucket, (self.place,)
 

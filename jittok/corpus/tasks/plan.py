@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.options import Options, from_identity
 from jittok.corpus.ranges.units import Unit, size_of, units
-from jittok.corpus.shards.plan import Fact
+from jittok.corpus.shards.plan import INPUTS_FROM, VOCAB_FILE, Fact
 from jittok.corpus.store import Store
 from jittok.errors import CorpusError, InWords
 
@@ -161,8 +161,12 @@ def check_facts(facts: Fact) -> None:
         texts += [row["path"], row["kind"], row["packing"], row["stamp"]]
         if row["bytes"] is not None:
             _count(row["bytes"])
-    if not all(isinstance(text, str) for text in texts) or not isinstance(facts["writers"], dict):
+    vocab = facts["vocab"]
+    texts += [name for name in (*map(vocab.get, ("name", VOCAB_FILE)), facts.get(INPUTS_FROM)) if name is not None]
+    if not all(isinstance(text, str) for text in texts):
         raise TypeError("names that are no texts")
+    if not all(isinstance(fact, dict) for fact in (vocab, facts["writers"], facts.get("rules", {}))):
+        raise TypeError("facts that are no table")
 
 
 def write_plan(store: Store, plan: Plan) -> None:
