@@ -121,14 +121,7 @@ def verify(
     if hashes_only:
         return found
     sources = _sources(manifest, store.local)
-    corpora = {}
-    for name in manifest["options"]["formats"]:
-        try:
-            corpora[name] = readback.open(folder, tok, format=name)
-        except (CorpusError, OSError, ValueError) as error:  # noqa: PERF203
-            if found.ok:  # else the damage has been named already
-                raise
-            found.differences.append({"format": name, "what": f"cannot be read: {error}"})
+    corpora = _opened(folder, tok, manifest, found)
     if all:
         _check_inputs(manifest, sources, range(share.index, len(sources), share.count), found)
     positions = [position for position in _places(manifest) if position.shard in numbers]
@@ -156,6 +149,21 @@ def verify(
                 _ask_reference(encoder, encoded, position, found)
             bar.update(1)
     return found
+
+
+def _opened(
+    folder: str | os.PathLike[str], tok: Tokenizer, manifest: Manifest, found: Report
+) -> dict[str, readback.Corpus]:
+    """The corpus in each of its formats; one that cannot be read is a difference."""
+    corpora = {}
+    for name in manifest["options"]["formats"]:
+        try:
+            corpora[name] = readback.open(folder, tok, format=name)
+        except (CorpusError, OSError, ValueError) as error:  # noqa: PERF203
+            if found.ok:  # else the damage has been named already
+                raise
+            found.differences.append({"format": name, "what": f"cannot be read: {error}"})
+    return corpora
 
 
 def _sample(positions: list[_Place]) -> list[_Place]:

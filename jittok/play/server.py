@@ -17,6 +17,8 @@ from jittok.play.answers import Session
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
 
     from jittok.tokenizer import Tokenizer
 
@@ -38,7 +40,6 @@ def make_app(session: Session, key: str) -> Starlette:
     from starlette.concurrency import run_in_threadpool
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
-    from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
@@ -49,25 +50,10 @@ def make_app(session: Session, key: str) -> Starlette:
     def refused() -> Response:
         return Response("the key is missing or wrong: open the address that jittok play printed", 403)
 
-    async def body_of(request: Request, most: int) -> bytes | None:
-        """The body; None if it is longer than `most` bytes."""
-        found = bytearray()
-        async for part in request.stream():
-            found += part
-            if len(found) > most:
-                return None
-        return bytes(found)
-
     async def index(request: Request) -> Response:
         if not allowed(request):
             return refused()
         return Response((HERE / "page.html").read_text("utf-8"), headers=HEADERS, media_type="text/html")
-
-    async def asset(request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in ASSETS:
-            return Response("no such file", 404)
-        return Response((HERE / name).read_text("utf-8"), headers=HEADERS, media_type=ASSETS[name])
 
     async def names(request: Request) -> Response:
         return JSONResponse(session.names(), headers=HEADERS) if allowed(request) else refused()
@@ -75,7 +61,7 @@ def make_app(session: Session, key: str) -> Starlette:
     async def ask(request: Request) -> Response:
         if not allowed(request):
             return refused()
-        body = await body_of(request, MOST_ASKED)
+        body = await _body_of(request, MOST_ASKED)
         if body is None:
             return Response(f"found a question of more than {MOST_ASKED >> 20} MB, expected less", 413)
         question = _question(body)
@@ -85,7 +71,7 @@ def make_app(session: Session, key: str) -> Starlette:
     async def load(request: Request) -> Response:
         if not allowed(request):
             return refused()
-        body = await body_of(request, MOST_LOADED)
+        body = await _body_of(request, MOST_LOADED)
         if body is None:
             return Response(f"found a file of more than {MOST_LOADED >> 20} MB, expected less", 413)
         try:
@@ -96,11 +82,31 @@ def make_app(session: Session, key: str) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/", index), Route("/asset/{name}", asset), Route("/names", names),
+            Route("/", index), Route("/asset/{name}", _asset), Route("/names", names),
             Route("/ask", ask, methods=["POST"]), Route("/load", load, methods=["POST"]),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
     )  # fmt: skip
+
+
+async def _body_of(request: Request, most: int) -> bytes | None:
+    """The body of a request; None if it is longer than `most` bytes."""
+    found = bytearray()
+    async for part in request.stream():
+        found += part
+        if len(found) > most:
+            return None
+    return bytes(found)
+
+
+async def _asset(request: Request) -> Response:
+    """A file of the page."""
+    from starlette.responses import Response
+
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return Response("no such file", 404)
+    return Response((HERE / name).read_text("utf-8"), headers=HEADERS, media_type=ASSETS[name])
 
 
 def _question(body: bytes) -> Mapping[str, Any] | None:

@@ -248,9 +248,7 @@ def _missing(arrays: Training, positions: int, state: OutI64) -> int:
     return NEED_QUEUE if state[IN_QUEUE] + most > arrays.queue.counts.size else DONE
 
 
-def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
-    push, sink = make_queue(before)
-
+def _make_next_pair(sink: Any) -> Any:
     @helper
     def top_pair(own: PairCountsWindow, size: int, least: int) -> tuple[int, int]:
         """(the best pair, or -1; the size of the queue)."""
@@ -268,6 +266,26 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
                 sink(own, size, get_i64(own.heap_counts, size), get_i32(own.heap_pairs, size))
         return -1, 0
 
+    @helper
+    def next_pair(own: PairCountsWindow, rules: Rules, state: OutI64) -> tuple[int, int, int]:
+        """(left, right, number) of the pair to be merged. The number is -1 for a forced pair that does not occur; left
+        is -1 if no pair reaches the threshold."""
+        n = state[MERGES]
+        if 2 * n < rules.forced.size:
+            a, b = np.int64(rules.forced[2 * n]), np.int64(rules.forced[2 * n + 1])
+            pair = find(own, key_of(a, b))
+            return a, b, -1 if pair >= 0 and get_i64(own.counts, pair) <= 0 else max(pair, -1)
+        pair, size = top_pair(own, state[IN_QUEUE], rules.least)
+        state[IN_QUEUE] = size
+        if pair < 0:
+            return -1, -1, -1
+        key = get_i64(own.keys, pair)
+        return key >> PAIR_SHIFT, key & LOW, pair
+
+    return next_pair
+
+
+def _make_make_pairs(push: Any, allowed: Any) -> Any:
     @helper
     def make_pairs(
         own: PairCountsWindow,
@@ -319,21 +337,12 @@ def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
         _hand_out(own, near, found, c, twin)
         state[PAIRS], state[USED], state[IN_QUEUE] = pairs, used, size
 
-    @helper
-    def next_pair(own: PairCountsWindow, rules: Rules, state: OutI64) -> tuple[int, int, int]:
-        """(left, right, number) of the pair to be merged. The number is -1 for a forced pair that does not occur; left
-        is -1 if no pair reaches the threshold."""
-        n = state[MERGES]
-        if 2 * n < rules.forced.size:
-            a, b = np.int64(rules.forced[2 * n]), np.int64(rules.forced[2 * n + 1])
-            pair = find(own, key_of(a, b))
-            return a, b, -1 if pair >= 0 and get_i64(own.counts, pair) <= 0 else max(pair, -1)
-        pair, size = top_pair(own, state[IN_QUEUE], rules.least)
-        state[IN_QUEUE] = size
-        if pair < 0:
-            return -1, -1, -1
-        key = get_i64(own.keys, pair)
-        return key >> PAIR_SHIFT, key & LOW, pair
+    return make_pairs
+
+
+def _make_merge(before: Any, allowed: Any, pieces: bool) -> Any:
+    push, sink = make_queue(before)
+    next_pair, make_pairs = _make_next_pair(sink), _make_make_pairs(push, allowed)
 
     @helper
     def merge(arrays: Training, near: NeighborSums, made: Made, state: OutI64) -> int:

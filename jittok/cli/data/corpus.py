@@ -78,6 +78,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="files, globs, directories or URLs: .txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4"
         "; -: standard input. Or a step: plan INPUT ..., run DIR, status DIR, finish DIR",
     )  # fmt: skip
+    _add_output(parser)
+    _add_chats(parser)
+    add_reading(parser, separator=True)
+    add_on_error(parser)
+    add_special(parser)
+    _add_tokens(parser)
+    add_threads(parser, "work")
+    _add_work(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    """Add what is written."""
     output = group(parser, "output")
     output.add_argument("--out", "-o", metavar="DIR", help="output folder; an interrupted run in it is resumed")
     output.add_argument(
@@ -95,10 +107,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--train-val", metavar="SHARE", type=float,
         help="two corpora: this share of the documents in DIR/train, the others in DIR/val, by a hash of each document",
     )  # fmt: skip
-    _add_chats(parser)
-    add_reading(parser, separator=True)
-    add_on_error(parser)
-    add_special(parser)
+
+
+def _add_tokens(parser: argparse.ArgumentParser) -> None:
+    """Add what is put after documents, and how ids are laid out."""
     tokens = group(parser, "encoding")
     tokens.add_argument("--append-eos", action="store_true", help="append the end-of-text token to each document")
     tokens.add_argument("--eos", metavar="ID|TEXT", help="append this token to each document (a number is an id)")
@@ -111,7 +123,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     layout.add_argument(
         "--range-bytes", default="8M", metavar="N", help="text per unit of work of one thread (default: 8M)"
     )
-    add_threads(parser, "work")
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    """Add how the work is done, and its steps."""
     work = group(parser, "work")
     work.add_argument(
         "--engine", choices=("threads", "ray"), default="threads", metavar="NAME",

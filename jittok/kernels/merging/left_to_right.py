@@ -247,9 +247,7 @@ def _judge(rows: Window, bases: Window, pairs: PairTableWindow, trial: Window, a
     return may_be_adjacent(rows, pairs, a, b, False)
 
 
-def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Callable[..., int]:
-    """The helper that merges numbers[at:stop] to queue.symbols. in_place: the numbers are in queue.symbols, too."""
-
+def _make_longest(number_at: Callable[[Window, int], int]) -> Callable[..., int]:
     @helper
     def longest(
         bases: Window, roots: Window, edges: Window, bits: int, symbols: int, numbers: Window, at: int, stop: int
@@ -273,6 +271,13 @@ def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Call
                 break
             node = next_node(edges, bits, node, number_at(numbers, at))
         return found
+
+    return longest
+
+
+def _make_merge(number_at: Callable[[Window, int], int], in_place: bool) -> Callable[..., int]:
+    """The helper that merges numbers[at:stop] to queue.symbols. in_place: the numbers are in queue.symbols, too."""
+    longest = _make_longest(number_at)
 
     @helper
     def merge(own: Merger, numbers: Window, at: int, stop: int) -> int:

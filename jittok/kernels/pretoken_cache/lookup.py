@@ -3,6 +3,18 @@
 Pre-tokens are looked up in batches of 128: first the records of all (`records`), with a prefetch of the cache line that
 each needs, then the comparisons. So the processor's cache misses overlap. A batch is a list of records; `run_loop`
 makes records for several fragments.
+
+A model has two helpers. `model` is any NamedTuple of windows:
+
+- encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code: encodes one
+  pre-token. low, high: the key of a pre-token of at most 15 bytes, else 0.
+- prefetch(model, low, high): prefetches the memory which encode_piece reads first for this key. After the first miss of
+  a batch it is called for all further records, so that their cache misses overlap.
+
+What `make_resolve` makes of them is resolve(cache, records, model, text, end, run, ids, count) -> the new count, or a
+negative code. It writes the ids of the records before `end` to ids[count:]. run: a RunWindow. The caller guarantees
+capacity for all ids and SLACK more. After a code, everything before the pre-token that failed is written, except for
+what is deferred.
 """
 
 from __future__ import annotations
@@ -64,6 +76,11 @@ ALL_WHOLE = 1 << 62
 DEFERRED = 1 << 48
 """Added to the count by an `encode_soon` (see `make_resolve`) that leaves capacity for a piece's ids, which come
 later."""
+Deferring = tuple[Callable[..., Any], Callable[..., Any]]
+"""Two helpers of a model that defers pre-tokens, (encode_soon, make_room). encode_soon(model, text, start, stop, key,
+ids, count), key being a Key, replaces encode_piece for pre-tokens of up to 31 bytes, and may defer them (see DEFERRED).
+make_room(model, ids, count) -> the new count, is called before encode_piece. It may write the ids of all deferred
+pre-tokens, and move what is after them."""
 IDS_AHEAD = 128
 """Distance of the prefetch after the last id."""
 _IDS_A_LINE, _RECORDS_A_LINE = 16, 8
@@ -143,13 +160,37 @@ class _New(NamedTuple):
     look_ahead: Callable[..., Any]
 
 
-@functools.cache  # two loops of one model share them
-def _make_new(
-    encode_piece: Callable[..., Any],
-    prefetch: Callable[..., Any],
-    deferred: tuple[Callable[..., Any], Callable[..., Any]] | None,
-) -> _New:
-    """The helpers that the loop calls on a miss, see `make_resolve`."""
+@inlined
+def _stored_hit(
+    cache: CacheWindow, records: Window, record: int, line: int, epoch: int, ids: Window, count: int
+) -> int:
+    """Write the ids of a pre-token of up to 15 bytes that is in its line, with more ids than fit a slot: every tenth of
+    GPT-2 (white space, other scripts). Returns the new count, or -1 if it is not there."""
+    at = match_pair(cache.short, line, records, record + 1, cache.pairs)
+    tail = get_u64(cache.short, line + at + 3)
+    if (at != NO_MATCH) & (np.int64(tail >> _16) == epoch):
+        return _copy_stored(cache.ids, get_u64(cache.short, line + at + 2), tail, ids, count)
+    return -1
+
+
+@inlined
+def _middle_hit(cache: CacheWindow, slot: int, key: Any, epoch: int, ids: Window, count: int) -> int:
+    """Write the ids of a pre-token of 16 to 31 bytes that is in the slot it is compared with first. Returns the new
+    count, or -1 if it is not there."""
+    differ = (get_u64(cache.middle, slot) ^ key[0]) | (get_u64(cache.middle, slot + 1) ^ key[1])
+    differ |= (get_u64(cache.middle, slot + 2) ^ key[2]) | (get_u64(cache.middle, slot + 3) ^ key[3])
+    if differ != _0:
+        return -1
+    head, tail = get_u64(cache.middle, slot + 4), get_u64(cache.middle, slot + 5)
+    k = np.int64(head >> _24 & _FF)
+    if k != 0:
+        copy_ids(ids, count, cache.middle, slot + 4)
+        copy_ids(ids, count + 4, cache.middle, slot + 6)
+        return count + k - 1
+    return _copy_stored(cache.ids, head, tail, ids, count) if np.int64(tail >> _16) == epoch else -1
+
+
+def _make_new_short(deferred: Deferring | None, encode_piece: Callable[..., Any]) -> Callable[..., Any]:
     defers = deferred is not None
     encode_soon, make_room = deferred or (encode_piece, flush_nothing)
 
@@ -184,6 +225,13 @@ def _make_new(
         write_ids(cache, cache.short, at + 2, 2, ids, count, done)
         return done
 
+    return new_short
+
+
+def _make_new_middle(deferred: Deferring | None, encode_piece: Callable[..., Any]) -> Callable[..., Any]:
+    defers = deferred is not None
+    encode_soon, make_room = deferred or (encode_piece, flush_nothing)
+
     @helper
     def new_middle(
         cache: CacheWindow,
@@ -198,7 +246,7 @@ def _make_new(
         ids: Window,
         count: int,
     ) -> int:
-        """The same for 16 to 31 bytes."""
+        """A pre-token of 16 to 31 bytes that is not in the slot it was compared with."""
         if defers:
             count = make_room(model, ids, count)
         at, kept = middle_home(cache, a, b, c, d, own)
@@ -224,6 +272,10 @@ def _make_new(
         write_ids(cache, cache.middle, at + 4, 4, ids, count, done)
         return done
 
+    return new_middle
+
+
+def _make_any_long(defers: bool, encode_piece: Callable[..., Any]) -> Callable[..., Any]:
     @helper
     def any_long(cache: CacheWindow, model: Any, text: Window, i: int, n: int, h: Any, ids: Window, count: int) -> int:
         """A pre-token of 32 bytes or more."""
@@ -239,6 +291,10 @@ def _make_new(
             keep_long(cache, text, i, n, h, ids, count, done)
         return done
 
+    return any_long
+
+
+def _make_look_ahead(prefetch: Callable[..., Any]) -> Callable[..., Any]:
     foresees = prefetch is not _prefetch_nothing
 
     @helper
@@ -255,33 +311,34 @@ def _make_new(
                 record += RECORD
         return end
 
-    return _New(new_short, new_middle, any_long, look_ahead)
+    return look_ahead
+
+
+@functools.cache  # two loops of one model share them
+def _make_new(
+    encode_piece: Callable[..., Any],
+    prefetch: Callable[..., Any],
+    deferred: Deferring | None,
+) -> _New:
+    """The helpers that the loop calls on a miss, see `make_resolve`."""
+    return _New(
+        _make_new_short(deferred, encode_piece),
+        _make_new_middle(deferred, encode_piece),
+        _make_any_long(deferred is not None, encode_piece),
+        _make_look_ahead(prefetch),
+    )
 
 
 def make_resolve(
     encode_piece: Callable[..., Any],
     prefetch: Callable[..., Any] = _prefetch_nothing,
     in_runs: bool = True,
-    deferred: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
+    deferred: Deferring | None = None,
 ) -> Callable[..., Any]:
     """The step after the records are made, for one model, as a helper.
 
-    encode_piece(model, text, start, stop, low, high, ids, count) -> the new count, or a negative code. It is a helper
-    that encodes one pre-token. low, high: the key of a pre-token of at most 15 bytes, else 0. `model` is any NamedTuple
-    of windows.
-
-    prefetch(model, low, high): a helper that prefetches the memory which encode_piece reads first for this key. After
-    the first miss of a batch it is called for all further records, so that their cache misses overlap.
-
-    deferred: two helpers, (encode_soon, make_room), of a model that defers pre-tokens. encode_soon(model, text, start,
-    stop, key, ids, count), key being a Key, replaces encode_piece for pre-tokens of up to 31 bytes, and may defer them
-    (see DEFERRED). make_room(model, ids, count) -> the new count, is called before encode_piece. It may write the ids
-    of all deferred pre-tokens, and move what is after them.
-
-    resolve(cache, records, model, text, end, run, ids, count) -> the new count, or a negative code. It writes the ids
-    of the records before `end` to ids[count:]. run: a RunWindow; anything if not `in_runs`, when there are neither
-    HEADED records nor ENDs. The caller guarantees capacity for all ids and SLACK more. After a code, everything before
-    the pre-token that failed is written, except for what is deferred.
+    encode_piece, prefetch: see the module's docstring; deferred: of a model that defers pre-tokens; in_runs: whether
+    there are HEADED records and ENDs, else `run` may be anything
     """
     new_short, new_middle, any_long, look_ahead = _make_new(encode_piece, prefetch, deferred)
 
@@ -290,8 +347,7 @@ def make_resolve(
         cache: CacheWindow, records: Window, model: Any, text: Window, end: int, run: Any, ids: Window, count: int
     ) -> int:
         _prefetch_ids(ids, count, end)
-        record = ahead = 0
-        epoch = get_i64(cache.state, EPOCH)
+        record, ahead, epoch = 0, 0, get_i64(cache.state, EPOCH)
         while True:
             if cache.narrow != 0:
                 record, count = _narrow_hits(cache.short, cache.pairs, records, record, end, ids, count)
@@ -312,40 +368,23 @@ def make_resolve(
                     put_head(run.head, run.first, text, i, i + n - 1)
                     source, i = run.head, np.int64(0)
             if head & KINDS == KIND_SHORT:
-                line = head >> LINE
-                at = match_pair(cache.short, line, records, record + 1, cache.pairs)
-                tail = get_u64(cache.short, line + at + 3)
-                if (at != NO_MATCH) & (np.int64(tail >> _16) == epoch):
-                    # more ids than fit a slot: every tenth piece of GPT-2 (white space, other scripts)
-                    count = _copy_stored(cache.ids, get_u64(cache.short, line + at + 2), tail, ids, count)
-                else:
+                done = _stored_hit(cache, records, record, head >> LINE, epoch, ids, count)
+                if done < 0:
                     if ahead == 0:
                         ahead = look_ahead(cache, records, model, record, end)
-                    count = new_short(cache, model, source, i, x, y, line, ids, count)
-                    epoch = get_i64(cache.state, EPOCH)
+                    done = new_short(cache, model, source, i, x, y, head >> LINE, ids, count)
+                count = done
             elif head & KINDS == KIND_MIDDLE:
-                slot = head >> LINE
-                a, b = get_word(source, i), get_word(source, i + 8)
-                k = np.int64(get_u64(cache.middle, slot + 4) >> _24 & _FF)
-                differ = (get_u64(cache.middle, slot) ^ a) | (get_u64(cache.middle, slot + 1) ^ b)
-                differ |= (get_u64(cache.middle, slot + 2) ^ x) | (get_u64(cache.middle, slot + 3) ^ y)
-                if (differ == _0) & (k != 0):
-                    copy_ids(ids, count, cache.middle, slot + 4)
-                    copy_ids(ids, count + 4, cache.middle, slot + 6)
-                    count += k - 1
-                elif (differ == _0) & (np.int64(get_u64(cache.middle, slot + 5) >> _16) == epoch):
-                    count = _copy_stored(
-                        cache.ids, get_u64(cache.middle, slot + 4), get_u64(cache.middle, slot + 5), ids, count
-                    )
-                else:
-                    count = new_middle(cache, model, source, i, a, b, x, y, slot, ids, count)
-                    epoch = get_i64(cache.state, EPOCH)
+                slot, a, b = head >> LINE, get_word(source, i), get_word(source, i + 8)
+                done = _middle_hit(cache, slot, (a, b, x, y), epoch, ids, count)
+                if done < 0:
+                    done = new_middle(cache, model, source, i, a, b, x, y, slot, ids, count)
+                count = done
             else:
                 count = any_long(cache, model, source, i, np.int64(y), x, ids, count)
-                epoch = get_i64(cache.state, EPOCH)
             if count < 0:
                 return count
-            record += RECORD
+            record, epoch = record + RECORD, get_i64(cache.state, EPOCH)
         grow_tables(cache)
         return count
 

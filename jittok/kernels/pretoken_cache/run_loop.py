@@ -14,7 +14,7 @@ import numpy as np
 
 from jittok.common.unicode.characters import SPACE_BYTE
 from jittok.kernels.fragments import NEED, OUT_OF_CAPACITY, TEXT_PREFIXED
-from jittok.kernels.jit import helper
+from jittok.kernels.jit import helper, inlined
 from jittok.kernels.memory import PAD, Window, get_i32, get_i64, get_u8, put_i32, put_i64, put_u64, readable_behind
 from jittok.kernels.pretoken_cache.lookup import discard_nothing, flush_nothing
 from jittok.kernels.pretoken_cache.records import (
@@ -83,6 +83,22 @@ def _prefetch_more(fragments: Fragments, k: int, last: int, most: int) -> int:
     return k
 
 
+@inlined
+def _first_span(
+    run: RunWindow, text: Window, begin: int, positions: Window, piece: int, start: int, stop: int
+) -> tuple[int, int]:
+    """(the end of the first span of text[start:stop], which has `run.first` before it; the next position)."""
+    end = start
+    if start < stop:
+        least = min(start + head_size(run, text, start, stop), stop)
+        end = min(begin + get_i32(positions, piece), stop)
+        while end < least:
+            piece += 1
+            end = min(begin + get_i32(positions, piece), stop)
+        piece += begin + get_i32(positions, piece) == end
+    return end, piece
+
+
 @helper
 def _fill(
     cache: CacheWindow,
@@ -115,14 +131,7 @@ def _fill(
                 while begin + get_i32(positions, piece) <= start < stop:
                     piece += 1
                 if run.first != 0 and token == TEXT_PREFIXED and (start < stop or run.first == SPACE_BYTE):
-                    end = start
-                    if start < stop:
-                        least = min(start + head_size(run, text, start, stop), stop)
-                        end = min(begin + get_i32(positions, piece), stop)
-                        while end < least:
-                            piece += 1
-                            end = min(begin + get_i32(positions, piece), stop)
-                        piece += begin + get_i32(positions, piece) == end
+                    end, piece = _first_span(run, text, begin, positions, piece, start, stop)
                     put_headed_record(cache, records, record, run, text, start, end, short, middle)
                     record += RECORD
                     start = end
@@ -170,24 +179,10 @@ def make_encode_run(
 
     @helper
     def encode_run(
-        rules: Any,
-        cache: CacheWindow,
-        records: Window,
-        positions: Window,
-        run: RunWindow,
-        model: Any,
-        ids_per_byte: int,
-        most: int,
-        text: Window,
-        size: int,
-        fragments: Fragments,
-        k: int,
-        last: int,
-        ids: Window,
-        count: int,
-        capacity: int,
-        report: Window,
-    ) -> tuple[int, int]:
+        rules: Any, cache: CacheWindow, records: Window, positions: Window, run: RunWindow, model: Any,
+        ids_per_byte: int, most: int, text: Window, size: int, fragments: Fragments, k: int, last: int, ids: Window,
+        count: int, capacity: int, report: Window,
+    ) -> tuple[int, int]:  # fmt: skip
         if k <= get_i64(run.state, BARRED):
             return k, count
         run_last = _prefetch_more(fragments, k, last, most)

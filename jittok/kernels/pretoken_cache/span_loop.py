@@ -144,49 +144,14 @@ def copy_bytes(text: Window, start: int, stop: int, out: Window, at: int) -> Non
         at += 1
 
 
-def make_encode_spans(
-    split: Callable[..., Any],
-    resolve: Callable[..., Any],
-    finish: Callable[..., Any] = flush_nothing,
-    drop: Callable[..., Any] = discard_nothing,
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The loops for one model, as helpers.
+@helper
+def _chunk_bytes(work: SpanWorkWindow, ids_per_byte: int) -> int:
+    """Bytes of a chunk: fewer if a byte may give many ids, so that little spare capacity is needed."""
+    return max(2 * work.chunk // max(ids_per_byte, 2), 64)
 
-    split(rules, text, begin, end, stop, positions) -> the number of spans; negative if the fallback is needed
-    resolve: made by `make_resolve`; finish, drop: see `make_encode_run`
 
-    encode_run(work, model, ids_per_byte, text, size, fragments, k, last, ids, count, capacity, report) -> (the first
-    fragment that is not done, the new count or a code). It writes the ids of some of the fragments k .. last - 1 to
-    ids[count:capacity], and their ends; none if these fragments are no run.
-
-    encode_spans(work, model, ids_per_byte, headed, text, size, start, stop, ids, count, capacity, report) -> the new
-    count, WHOLE or a code. It writes the ids of the fragment text[start:stop]. headed: whether work.run.first is
-    before it.
-
-    size: readable bytes of `text`. work: a SpanWorkWindow; model: the `model` argument of its encode_piece.
-    """
-
-    @helper
-    def split_run(
-        rules: Any,
-        text: Window,
-        begin: int,
-        end: int,
-        _fragments: Fragments,
-        _k: int,
-        _last: int,
-        positions: Window,
-    ) -> int:
-        """Split as if nothing was between the fragments: fewer cuts give the same ids."""
-        return split(rules, text, begin, end, end, positions)
-
-    next_chunk = make_next_chunk(split)
-    look_up, encode_touching = make_look_up(resolve, finish), make_encode_run(split_run, resolve, finish, drop)
-
-    @helper
-    def chunk_bytes(work: SpanWorkWindow, ids_per_byte: int) -> int:
-        """Bytes of a chunk: fewer if a byte may give many ids, so that little spare capacity is needed."""
-        return max(2 * work.chunk // max(ids_per_byte, 2), 64)
+def _make_encode_run(encode_touching: Callable[..., Any]) -> Callable[..., Any]:
+    """Runs of fragments; encode_touching: made by `run_loop.make_encode_run`."""
 
     @helper
     def encode_run(
@@ -203,11 +168,19 @@ def make_encode_spans(
         capacity: int,
         report: Window,
     ) -> tuple[int, int]:
-        most = min(chunk_bytes(work, ids_per_byte), work.longest_run)
+        most = min(_chunk_bytes(work, ids_per_byte), work.longest_run)
         return encode_touching(
             work.rules, work.cache, work.records, work.positions, work.run, model, ids_per_byte, most, text, size,
             fragments, k, last, ids, count, capacity, report,
         )  # fmt: skip
+
+    return encode_run
+
+
+def _make_encode_head(
+    split: Callable[..., Any], resolve: Callable[..., Any], finish: Callable[..., Any]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The first span of a fragment that something is put before."""
 
     @helper
     def first_span(work: SpanWorkWindow, text: Window, start: int, stop: int) -> int:
@@ -249,6 +222,97 @@ def make_encode_spans(
         count = resolve(work.cache, work.records, model, text, RECORD, work.run, ids, count)
         return finish(model, ids, count) if count >= 0 else count
 
+    return first_span, encode_head
+
+
+def _make_encode_padded(
+    split: Callable[..., Any], resolve: Callable[..., Any], finish: Callable[..., Any]
+) -> Callable[..., Any]:
+    next_chunk, look_up = make_next_chunk(split), make_look_up(resolve, finish)
+    first_span, encode_head = _make_encode_head(split, resolve, finish)
+
+    @helper
+    def encode_padded(
+        work: SpanWorkWindow,
+        model: Any,
+        ids_per_byte: int,
+        headed: bool,
+        text: Window,
+        start: int,
+        stop: int,
+        ids: Window,
+        count: int,
+        capacity: int,
+        report: Window,
+    ) -> int:
+        """Ids of text[start:stop], after which PAD bytes are readable."""
+        chunk = _chunk_bytes(work, ids_per_byte)
+        if headed and work.run.first != NO_BLANK:
+            cut = first_span(work, text, start, stop)
+            if cut < 0:
+                return WHOLE
+            count = encode_head(work, model, ids_per_byte, text, start, cut, ids, count, capacity, report)
+            if count < 0:
+                return count
+            start = cut
+        begin = start
+        while begin < stop:
+            number, cut = next_chunk(work.rules, text, begin, stop, chunk, work.positions, NO_LIMIT)
+            if number < 0:
+                return WHOLE
+            if count + ids_per_byte * (cut - begin) + SPARE_IDS > capacity:
+                put_i64(report, NEED, ids_per_byte * (stop - start + 1) + SPARE_IDS)
+                return OUT_OF_CAPACITY
+            count = look_up(work.cache, work.records, model, text, begin, work.positions, number, work.run, ids, count)
+            if count < 0:
+                return count
+            begin = cut
+        return count
+
+    return encode_padded
+
+
+def _make_split_run(split: Callable[..., Any]) -> Callable[..., Any]:
+    @helper
+    def split_run(
+        rules: Any,
+        text: Window,
+        begin: int,
+        end: int,
+        _fragments: Fragments,
+        _k: int,
+        _last: int,
+        positions: Window,
+    ) -> int:
+        """Split as if nothing was between the fragments: fewer cuts give the same ids."""
+        return split(rules, text, begin, end, end, positions)
+
+    return split_run
+
+
+def make_encode_spans(
+    split: Callable[..., Any],
+    resolve: Callable[..., Any],
+    finish: Callable[..., Any] = flush_nothing,
+    drop: Callable[..., Any] = discard_nothing,
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The loops for one model, as helpers.
+
+    split(rules, text, begin, end, stop, positions) -> the number of spans; negative if the fallback is needed
+    resolve: made by `make_resolve`; finish, drop: see `make_encode_run`
+
+    encode_run(work, model, ids_per_byte, text, size, fragments, k, last, ids, count, capacity, report) -> (the first
+    fragment that is not done, the new count or a code). It writes the ids of some of the fragments k .. last - 1 to
+    ids[count:capacity], and their ends; none if these fragments are no run.
+
+    encode_spans(work, model, ids_per_byte, headed, text, size, start, stop, ids, count, capacity, report) -> the new
+    count, WHOLE or a code. It writes the ids of the fragment text[start:stop]. headed: whether work.run.first is
+    before it.
+
+    size: readable bytes of `text`. work: a SpanWorkWindow; model: the `model` argument of its encode_piece.
+    """
+    encode_padded = _make_encode_padded(split, resolve, finish)
+
     @helper
     def encode_spans(
         work: SpanWorkWindow,
@@ -276,42 +340,5 @@ def make_encode_spans(
             )
         return encode_padded(work, model, ids_per_byte, headed, text, start, stop, ids, count, capacity, report)
 
-    @helper
-    def encode_padded(
-        work: SpanWorkWindow,
-        model: Any,
-        ids_per_byte: int,
-        headed: bool,
-        text: Window,
-        start: int,
-        stop: int,
-        ids: Window,
-        count: int,
-        capacity: int,
-        report: Window,
-    ) -> int:
-        """Ids of text[start:stop], after which PAD bytes are readable."""
-        chunk = chunk_bytes(work, ids_per_byte)
-        if headed and work.run.first != NO_BLANK:
-            cut = first_span(work, text, start, stop)
-            if cut < 0:
-                return WHOLE
-            count = encode_head(work, model, ids_per_byte, text, start, cut, ids, count, capacity, report)
-            if count < 0:
-                return count
-            start = cut
-        begin = start
-        while begin < stop:
-            number, cut = next_chunk(work.rules, text, begin, stop, chunk, work.positions, NO_LIMIT)
-            if number < 0:
-                return WHOLE
-            if count + ids_per_byte * (cut - begin) + SPARE_IDS > capacity:
-                put_i64(report, NEED, ids_per_byte * (stop - start + 1) + SPARE_IDS)
-                return OUT_OF_CAPACITY
-            count = look_up(work.cache, work.records, model, text, begin, work.positions, number, work.run, ids, count)
-            if count < 0:
-                return count
-            begin = cut
-        return count
-
+    encode_run = _make_encode_run(make_encode_run(_make_split_run(split), resolve, finish, drop))
     return encode_run, encode_spans

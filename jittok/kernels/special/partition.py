@@ -268,23 +268,40 @@ class _Rule(NamedTuple):
 
 
 @helper
+def _lacks(out: Output, need: int, report: OutI64) -> bool:
+    """Whether there is no capacity for so many fragments; then report[NEED] is set."""
+    if need > out.capacity:
+        report[NEED] = need
+        return True
+    return False
+
+
+@inlined
+def _next_admitted(w: SearchWindow, i: int, stop: int, block: int, mask: np.uint64) -> tuple[int, int, int, np.uint64]:
+    """`next_occurrence`, but for tokens that are refused there."""
+    while True:
+        i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
+        if rank == NO_VALUE or judged(w, i, rank) != REFUSED:
+            return i, rank, block, mask
+        rank = longest_admitted(w, i, get_i32(w.lengths, rank))
+        if rank != NO_VALUE:
+            return i, rank, block, mask
+        i += 1
+
+
+@helper
 def _cut_text(
     own: _Rule, w: SearchWindow, out: Output, at: int, start: int, stop: int, _spare: int, report: OutI64
 ) -> int:
     """The fragments of one text; see `make_cut_documents`."""
-    special, work, capacity = own.special, own.work, out.capacity
+    special, work = own.special, own.work
     text, i = start, start if special.ids.size else stop
     count, low, high = 0, start, start  # occurrences of the open cluster, its bytes
     ahead, ahead_stop = start - 1, start - 1  # the blanks looked at last before an occurrence,
     following, behind_stop = start - 1, start - 1  # and after one
     block, mask = start - 64, np.uint64(0)
     while True:
-        i, rank, block, mask = next_occurrence(w, i, stop, block, mask)
-        if rank != NO_VALUE and judged(w, i, rank) == REFUSED:
-            rank = longest_admitted(w, i, get_i32(w.lengths, rank))
-            if rank == NO_VALUE:
-                i += 1
-                continue
+        i, rank, block, mask = _next_admitted(w, i, stop, block, mask)
         left, right = i, i
         if rank != NO_VALUE:
             right += get_i32(w.lengths, rank)
@@ -295,8 +312,7 @@ def _cut_text(
                     following, behind_stop = _blanks_around(w.data, right, start, stop)
                 left, right = ahead, behind_stop
         if count and (rank == NO_VALUE or left >= high):
-            if at + 2 * count + 3 > capacity:
-                report[NEED] = at + 2 * count + 3
+            if _lacks(out, at + 2 * count + 3, report):
                 return OUT_OF_CAPACITY
             if high - low > work.owners.size:
                 report[NEED] = high - low
@@ -310,16 +326,13 @@ def _cut_text(
         if count == 0 and get_i32(w.runs, get_u8(w.data, i)) > 0:
             # every token that begins in this run is of its byte: the longest that fits is the next, until none does
             end, most = run_end(w, i, stop), get_i32(w.runs, get_u8(w.data, i))
-            if at + (end - i) + 4 > capacity:
-                need = at + (end - i) // most + most + 4  # after the longest ones fewer than `most` bytes are left
-                if need > capacity:
-                    report[NEED] = need
-                    return OUT_OF_CAPACITY
+            # after the longest ones fewer than `most` bytes are left
+            if _lacks(out, at + min(end - i, (end - i) // most + most) + 4, report):
+                return OUT_OF_CAPACITY
             at, text, i = _put_run(w, out, at, text, i, end)
             continue
         if count == 0 and not special.any_strips and is_alone(w, i, rank, block, mask):
-            if at + 5 > capacity:
-                report[NEED] = at + 5
+            if _lacks(out, at + 5, report):
                 return OUT_OF_CAPACITY
             if judged(w, i, rank) == MIXED:
                 report[OFFSET], report[FOUND] = i, get_i32(w.ids, rank)
@@ -332,8 +345,7 @@ def _cut_text(
             report[NEED] = min(4 * count + 64, stop - start)  # more than `count`, as no place comes twice
             return OUT_OF_WORK
         put_i64(w.keys, count, rank << RANK_SHIFT | (i - start))
-        if count == 0:
-            low, high = left, right
+        low = left if count == 0 else low
         count, high, i = count + 1, max(high, right), i + 1
     return _put(out, at, text, stop, TEXT_PREFIXED)
 

@@ -51,8 +51,7 @@ MOST_PARTS = 1 << 12
 def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
     """The arrays of a byte-level BPE with no normalizer or NFC alone; None for any other pipeline."""
     model = pipeline.model
-    spelled = _spelled(pipeline)
-    if spelled is None:
+    if (spelled := _spelled(pipeline)) is None:
         return None
     splitter, family = splitter_of_stages(pipeline.split), family_of(pipeline.split)
     if splitter is None:
@@ -61,8 +60,7 @@ def compile_pipeline(pipeline: Pipeline) -> BpeArrays | None:
         family = None
     fast = family_numbers(family, unicode=True)
     tokens = pipeline.model_offsets.size - 1
-    symbols = _with_all_bytes(*spelled)
-    if symbols is None:
+    if (symbols := _with_all_bytes(*spelled)) is None:
         return None
     missing = symbols.offsets.size - 1 - tokens
     byte_symbols = frozen(find_rows(symbols, encoded_bytes()), np.int32)

@@ -445,13 +445,8 @@ def encode_long_text(
     nothing is computed twice, and sums round as in `best_paths`, also where sentencepiece resets them.
     """
     at, state = open_text(rewriting, whole, begins)
-    i, limit, most, last, unread = (
-        start,
-        min(CHUNK_BYTES, rewriting.capacity),
-        min(rewriting.capacity, MOST_OFFSETS),
-        False,
-        True,
-    )
+    i, last, unread = start, False, True
+    limit, most = min(CHUNK_BYTES, rewriting.capacity), min(rewriting.capacity, MOST_OFFSETS)
     own, begun, begin, p, known_to, joined = sums.lattice, count, 0, 0, 0, False
     while not last:
         i, at, state = rewrite_on(rewriting, text, start, i, stop, at, state, limit, whole)

@@ -228,30 +228,18 @@ def _challenge_near(own: Lattice, token: int, p: int, end: int, begin: int, tota
         put_u64(own.arcs, end, get_u64(own.arcs, end) | mark)
 
 
-def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, scored: bool = False) -> LatticeHelpers:
-    """The helpers of one kind of Unigram.
+class _Sums(NamedTuple):
+    """How one kind of file adds scores: helpers."""
 
-    score(own, token, node) -> the score of a token, at its node in the trie: a helper
-    rounds: sums may round, in float32 if own.single; a path that rounding may change is found (`near`)
-    marked: a space of the text is U+2581 where it becomes byte tokens
-    scored: `score` is -inf at a node without a token, and may be asked there
+    score: Callable[..., Any]
+    scored: bool  # see `make_lattice`
+    add: Callable[..., Any]
+    at: Callable[..., Any]
+    challenge: Callable[..., Any]
 
-    find_path(own, text, at, first, size, base, near) -> the sum at the end: fill the arcs of text[at + first : at +
-    size], where all offsets count from `at`; base: the sum at `first`; near: how far another sum may be from the best
-    one to be as good (EXACT: none is)
 
-    extend(own, text, at, begin, p, known_to, end, closed, near) -> (the offset up to which the path is decided or 0,
-    begin, p, known_to): the same from the state (begin, p, known_to) on, up to `end`; closed: the text ends there. If
-    it is not closed, more text follows, and only what no later token can change is decided. own.sums[0] is the sum at
-    `begin`; sums are known up to `known_to`, and all tokens that begin before p were tried.
-
-    write_path(own, text, at, first, size, whole, joined, ids, count) -> the new count, ROUNDING_SENSITIVE or WHOLE:
-    write the ids of the best path. whole: the text is not a span; else the unknown token's own text gives WHOLE, as an
-    unknown character next to it may be in another span. joined: an unknown token is before the path, and one at its
-    beginning belongs to it.
-    """
-    challenge, add = (_challenge_near, add_rounded) if rounds else (_challenge, _add)
-    sum_at = _sum_after_reset if rounds else _sum_at
+def _make_longer(sums: _Sums) -> Callable[..., Any]:
+    score, scored, add, challenge = sums.score, sums.scored, sums.add, sums.challenge
 
     @inlined
     def longer(
@@ -278,6 +266,12 @@ def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, score
             known = known or (token >= 0) & (end == after)
         return known
 
+    return longer
+
+
+def _make_step(sums: _Sums, longer: Callable[..., Any]) -> Callable[..., Any]:
+    sum_at, add, challenge = sums.at, sums.add, sums.challenge
+
     @inlined
     def step(own: Lattice, text: Window, at: int, size: int, begin: int, p: int, near: float) -> int:
         """Extend paths from offset p; the next offset. With long tokens, which `know_long` has found, the walk ends
@@ -295,9 +289,15 @@ def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, score
             challenge(own, own.unk_id, p, after, begin, add(own, here, own.unk_score), near)
         return after
 
+    return step
+
+
+def _make_step_found(sums: _Sums, longer: Callable[..., Any]) -> Callable[..., Any]:
+    sum_at, add, challenge = sums.at, sums.add, sums.challenge
+
     @helper
     def step_found(own: Lattice, text: Window, at: int, size: int, begin: int, p: int, k: int, near: float) -> int:
-        """The same with the tokens that `find_tokens` has found at its k-th offset."""
+        """Extend paths from offset p by the tokens that `find_tokens` has found at its k-th offset."""
         after, here = min(p + lead_length(get_u8(text, at + p)), size), sum_at(own, size, begin, p)
         ways = get_i32(own.found, MASK + k)
         if size - p < DEPTH:
@@ -316,6 +316,13 @@ def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, score
         if not known:
             challenge(own, own.unk_id, p, after, begin, add(own, here, own.unk_score), near)
         return after
+
+    return step_found
+
+
+def _make_walk(sums: _Sums, interleaved: bool) -> Callable[..., Any]:
+    longer = _make_longer(sums)
+    step, step_found = _make_step(sums, longer), _make_step_found(sums, longer)
 
     @helper
     def walk_each(own: Lattice, text: Window, at: int, size: int, begin: int, p: int, until: int, near: float) -> int:
@@ -337,8 +344,10 @@ def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, score
                     p = step_found(own, text, at, size, begin, p, k, near)
         return p
 
-    walk = walk_interleaved if rounds else walk_each
+    return walk_interleaved if interleaved else walk_each
 
+
+def _make_extend(walk: Callable[..., Any]) -> Callable[..., Any]:
     @helper
     def extend(
         own: Lattice, text: Window, at: int, begin: int, p: int, known_to: int, end: int, closed: bool, near: float
@@ -366,11 +375,37 @@ def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, score
             begin = p
         return end if closed else decided, begin, p, known_to
 
+    return extend
+
+
+def _make_write_bytes(marked: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     @helper
-    def find_path(own: Lattice, text: Window, at: int, first: int, size: int, base: float, near: float) -> float:
-        put_f64(own.sums, 0, base)
-        extend(own, text, at, first, first, first, size, True, near)
-        return get_f64(own.sums, 0)
+    def size_in_bytes(text: Window, start: int, stop: int) -> int:
+        found = stop - start
+        if marked:
+            for i in range(start, stop):
+                found += 2 if get_u8(text, i) == SPACE_BYTE else 0
+        return found
+
+    @helper
+    def put_bytes(own: Lattice, text: Window, start: int, stop: int, ids: Window, k: int) -> None:
+        """Write the ids of the bytes of text[start:stop]."""
+        for i in range(start, stop):
+            byte = get_u8(text, i)
+            if marked and byte == SPACE_BYTE:
+                put_i32(ids, k, get_i32(own.byte_ids, SPACE_MARK_0))
+                put_i32(ids, k + 1, get_i32(own.byte_ids, SPACE_MARK_1))
+                put_i32(ids, k + 2, get_i32(own.byte_ids, SPACE_MARK_2))
+                k += 3
+            else:
+                put_i32(ids, k, get_i32(own.byte_ids, byte))
+                k += 1
+
+    return size_in_bytes, put_bytes
+
+
+def _make_write_path(rounds: bool, marked: bool) -> Callable[..., Any]:
+    size_in_bytes, put_bytes = _make_write_bytes(marked)
 
     @helper
     def write_path(
@@ -407,29 +442,42 @@ def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, score
             end, after = start, unknown
         return count + found
 
-    @helper
-    def size_in_bytes(text: Window, start: int, stop: int) -> int:
-        found = stop - start
-        if marked:
-            for i in range(start, stop):
-                found += 2 if get_u8(text, i) == SPACE_BYTE else 0
-        return found
+    return write_path
+
+
+def make_lattice(score: Callable[..., Any], *, rounds: bool, marked: bool, scored: bool = False) -> LatticeHelpers:
+    """The helpers of one kind of Unigram.
+
+    score(own, token, node) -> the score of a token, at its node in the trie: a helper
+    rounds: sums may round, in float32 if own.single; a path that rounding may change is found (`near`)
+    marked: a space of the text is U+2581 where it becomes byte tokens
+    scored: `score` is -inf at a node without a token, and may be asked there
+
+    find_path(own, text, at, first, size, base, near) -> the sum at the end: fill the arcs of text[at + first : at +
+    size], where all offsets count from `at`; base: the sum at `first`; near: how far another sum may be from the best
+    one to be as good (EXACT: none is)
+
+    extend(own, text, at, begin, p, known_to, end, closed, near) -> (the offset up to which the path is decided or 0,
+    begin, p, known_to): the same from the state (begin, p, known_to) on, up to `end`; closed: the text ends there. If
+    it is not closed, more text follows, and only what no later token can change is decided. own.sums[0] is the sum at
+    `begin`; sums are known up to `known_to`, and all tokens that begin before p were tried.
+
+    write_path(own, text, at, first, size, whole, joined, ids, count) -> the new count, ROUNDING_SENSITIVE or WHOLE:
+    write the ids of the best path. whole: the text is not a span; else the unknown token's own text gives WHOLE, as an
+    unknown character next to it may be in another span. joined: an unknown token is before the path, and one at its
+    beginning belongs to it.
+    """
+    challenge, add = (_challenge_near, add_rounded) if rounds else (_challenge, _add)
+    sums = _Sums(score, scored, add, _sum_after_reset if rounds else _sum_at, challenge)
+    extend = _make_extend(_make_walk(sums, interleaved=rounds))
 
     @helper
-    def put_bytes(own: Lattice, text: Window, start: int, stop: int, ids: Window, k: int) -> None:
-        """Write the ids of the bytes of text[start:stop]."""
-        for i in range(start, stop):
-            byte = get_u8(text, i)
-            if marked and byte == SPACE_BYTE:
-                put_i32(ids, k, get_i32(own.byte_ids, SPACE_MARK_0))
-                put_i32(ids, k + 1, get_i32(own.byte_ids, SPACE_MARK_1))
-                put_i32(ids, k + 2, get_i32(own.byte_ids, SPACE_MARK_2))
-                k += 3
-            else:
-                put_i32(ids, k, get_i32(own.byte_ids, byte))
-                k += 1
+    def find_path(own: Lattice, text: Window, at: int, first: int, size: int, base: float, near: float) -> float:
+        put_f64(own.sums, 0, base)
+        extend(own, text, at, first, first, first, size, True, near)
+        return get_f64(own.sums, 0)
 
-    return LatticeHelpers(find_path, extend, write_path)
+    return LatticeHelpers(find_path, extend, _make_write_path(rounds, marked))
 
 
 @helper

@@ -177,13 +177,17 @@ def read_block(classes: ClassWindow, text: Window, i: int, stop: int, owed: int,
     )
 
 
+_WideBlock = tuple[
+    np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int,
+    np.uint64,
+]  # fmt: skip
+"""The masks of the classes and of followers, bytes of the next block that are the last character's, its class, BAD."""
+
+
 @helper
 def _wide(
     classes: ClassWindow, text: Window, i: int, high: np.uint64, inside: np.uint64, owed: int, owed_class: int
-) -> tuple[
-    np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, int, int,
-    np.uint64,
-]:  # fmt: skip
+) -> _WideBlock:
     """Classes of the characters beyond ASCII in one block. One loop over their masks, which stay in registers.
 
     A first byte determines how many continuation bytes follow. A missing or an extra one makes the text malformed, and
