@@ -1,5 +1,5 @@
-"""What a reader can rely on: no file is too long, no two import each other in a circle, and no call goes from a package
-back to one above it."""
+"""What a reader can rely on: no file, no function and no folder is too long, no two modules import each other in a
+circle, and no call goes from a package back to one above it."""
 
 from __future__ import annotations
 
@@ -54,13 +54,18 @@ LONGER = {"split_llama3": "masks stay in registers", "split_spans": "masks stay 
 """Functions that are longer, each with why: kernels' loops that would be slower in parts."""
 
 
+def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function besides its docstring."""
+    first = function.body[1] if ast.get_docstring(function) and function.body[1:] else function.body[0]
+    return (function.end_lineno or 0) - first.lineno + 1 + (function.body[0].lineno - function.lineno)
+
+
 def test_no_function_is_longer_than_60_lines_but_for_loops_that_would_be_slower_in_parts() -> None:
     found = {
-        node.name: (node.end_lineno or 0) - node.lineno + 1
+        node.name: lines_of(node)
         for path in (ROOT / "jittok").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (node.end_lineno or 0) - node.lineno >= MOST_OF_A_FUNCTION
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines_of(node) > MOST_OF_A_FUNCTION
     }
     assert found.keys() == LONGER.keys(), found
 

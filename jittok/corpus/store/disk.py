@@ -182,11 +182,6 @@ def append(descriptor: int, data: Any) -> None:
         left = left[os.write(descriptor, left) :]
 
 
-def crc_of(data: Any) -> int:
-    """CRC-32 of a buffer."""
-    return crc32(memoryview(data).cast("B")) if memoryview(data).nbytes else 0
-
-
 def crc_of_text(text: str) -> str:
     """CRC-32 of a text in UTF-8, eight hex digits."""
     return f"{zlib.crc32(text.encode()):08x}"

@@ -28,7 +28,6 @@ FREE_OPTIONS = ("on_error", "max_document_bytes")
 """Options that may change while a corpus is unfinished: they change no byte of what is done."""
 ID, START = re.compile(rb'"id": "([0-9a-f]{64})"'), 128
 """Where the file of a plan has its id: in so many bytes at its start."""
-LARGEST_PLAN = 1 << 31
 
 
 class Task(NamedTuple):

@@ -30,14 +30,12 @@ NEXT = 30
 """Where LIST or SCAN goes on, or a place beyond FIT that does not fit."""
 LIKED_AT, LIKED_FIRST, LIKED_LAST = 31, 32, 33
 """Places where pieces like to end: before which one the next is tried, and all of them."""
-LEAST_START = 34
-"""OVERLAP: where the next piece begins at least."""
-EXPECTED_OFFSET, CEILING, ASKS_ALL = 35, 36, 37
+EXPECTED_OFFSET, CEILING, ASKS_ALL = 34, 35, 36
 """What the offset must be if counts inside the longer text are those of the shorter one (-1: not known); the first
 place where LIST's answer would not be the last that fits (0: none); whether a search goes without sizes of tokens."""
-WHOLE_COUNT = 38
+WHOLE_COUNT = 37
 """The count of the whole text that MEASURES is about."""
-PLACES = 39
+PLACES = 38
 """The places that were asked for."""
 AT_ONCE = 20
 """The most questions of a chain at once."""

@@ -52,8 +52,7 @@ from jittok.kernels.pretokenize.splitters.lookaround_stage import (
 from jittok.kernels.pretokenize.splitters.search_stages import (
     IS_REST,
     cut_at,
-    cut_digit_groups,
-    cut_digit_threes,
+    cut_digits,
     cut_runs,
     cut_space_powers,
     cut_trailing_space,
@@ -260,10 +259,8 @@ def run_stages(
             cut_runs(work, stage, size, kind == SINGLES)
         elif kind == SPACE_POWERS:
             cut_space_powers(work, stage, size)
-        elif kind == DIGIT_GROUPS:
-            cut_digit_groups(work, stage, size)
-        elif kind == DIGIT_THREES:
-            cut_digit_threes(work, stage, size)
+        elif kind in (DIGIT_GROUPS, DIGIT_THREES):
+            cut_digits(work, stage, size, kind == DIGIT_THREES)
         else:
             cut_trailing_space(work, stage, size)
 

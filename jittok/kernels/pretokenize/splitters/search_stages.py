@@ -111,8 +111,10 @@ def _cut_threes(work: SplitWindow, i: int, end: int, count: int) -> None:
 
 
 @helper
-def cut_digit_groups(work: SplitWindow, stage: int, size: int) -> None:
-    """Runs of numbers in threes from their right ends; the text before a run belongs to its first group."""
+def cut_digits(work: SplitWindow, stage: int, size: int, only_threes: bool) -> None:
+    """Cut runs of numbers in threes from their right ends. The text before a run belongs to its first group, and a cut
+    is after the run; with `only_threes` (a cut wherever a multiple of three ASCII digits, and then none, follows) there
+    is none after it, but one before it if its length is such a multiple. No cut leaves an empty piece."""
     end = piece_end = 0
     for at in range(0, size, BLOCK):
         found = looked_for(work, stage, at, size)
@@ -124,24 +126,9 @@ def cut_digit_groups(work: SplitWindow, stage: int, size: int) -> None:
                     piece_end = next_cut(work.cuts, i)
                 end, count = _run(work, stage, i, piece_end)
                 _cut_threes(work, i, end, count)
-                cut_at(work, end)
-
-
-@helper
-def cut_digit_threes(work: SplitWindow, stage: int, size: int) -> None:
-    """A cut wherever a multiple of three ASCII digits, and then none, follows; no cut leaves an empty piece."""
-    end = piece_end = 0
-    for at in range(0, size, BLOCK):
-        found = looked_for(work, stage, at, size)
-        while found != NONE:
-            i = at + trailing_zeros(found)
-            found &= found - ONE
-            if i >= end:
-                if i >= piece_end:
-                    piece_end = next_cut(work.cuts, i)
-                end, count = _run(work, stage, i, piece_end)
-                _cut_threes(work, i, end, count)
-                if count % 3 == 0:
+                if not only_threes:
+                    cut_at(work, end)
+                elif count % 3 == 0:
                     cut_at(work, i)
 
 
