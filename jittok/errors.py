@@ -1,5 +1,7 @@
 """Every exception that jittok raises. A message gives the place, what was found, and what was expected.
 
+A message ends with the page that says more, where one does (`PAGES`).
+
 An option has two spellings: `append_eos` in Python, `--append-eos` on the command line. Code raises with the second;
 `str(error)` translates to the first, and `error.on_command_line` keeps the second.
 
@@ -24,6 +26,29 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
+
+PAGES = {
+    "cache": "docs/questions.md#a-cache-folder-is-not-used",
+    "compiler": "docs/install.md#images-without-the-compiler",
+    "extra": "docs/install.md",
+    "file": "docs/questions.md#a-file-is-refused",
+    "release": "docs/questions.md#the-same-text-has-other-ids-since-an-upgrade",
+    "template": "docs/questions.md#a-chat-template-is-refused",
+    "unfinished": "docs/corpus.md#why-a-crash-loses-nothing",
+}
+"""What an error is about -> the page that says more of it, in a checkout and on the site. All others say all."""
+
+
+def see(about: str) -> str:
+    """The end of a message: its page.
+
+    Examples:
+        >>> see("extra")
+        ' (see docs/install.md)'
+
+    """
+    return f" (see {PAGES[about]})"
+
 
 IN_MEMORY = "vocabulary in memory"
 """The source that messages and fields show for a vocabulary that was not read from a file."""
@@ -113,7 +138,8 @@ def check_local(out: str | os.PathLike[str], where: str) -> None:
 
 def missing(what: str, package: str, extra: str) -> ImportError:
     """The ImportError for a missing package of an optional extra."""
-    return ImportError(f"{what} needs {package}: pip install '.[{extra}]' in a checkout of jittok", name=package)
+    said = f"{what} needs {package}: pip install '.[{extra}]' in a checkout of jittok"
+    return ImportError(said + see("extra"), name=package)
 
 
 def refuse_keywords(call: Callable[..., Any], given: Mapping[str, object]) -> NoReturn:
@@ -158,8 +184,9 @@ class UnsupportedVocab(JittokError, ValueError):
         self._given = file, key, found, expected
         where = f"{file}: {key}" if file else key
         location, right = _place_in_python(where), in_python(expected)
-        super().__init__(f"{location}: found {_clip(found)}, expected {right}")
-        self.on_command_line = f"{where}: found {_clip(found)}, expected {expected}"
+        page = see("file") if file else ""
+        super().__init__(f"{location}: found {_clip(found)}, expected {right}{page}")
+        self.on_command_line = f"{where}: found {_clip(found)}, expected {expected}{page}"
         self.file, self.key, self.found, self.expected = file, key if file else location, found, right
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -219,8 +246,12 @@ class CorpusError(JittokError, ValueError):
 class ChatError(JittokError, ValueError):
     """A chat that cannot be rendered or encoded; `where` is a message, a template or an option."""
 
+    about = ""
+    """A key of PAGES."""
+
     def __init__(self, where: str, found: object, expected: str) -> None:
-        super().__init__(f"{where}: found {_clip(found)}, expected {expected}")
+        page = see(self.about) if self.about else ""
+        super().__init__(f"{where}: found {_clip(found)}, expected {expected}{page}")
         self.where, self.found, self.expected = where, found, expected
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -230,9 +261,13 @@ class ChatError(JittokError, ValueError):
 class MarksLost(ChatError):
     """A step of a chat template makes text of which it is not known from which message it came."""
 
+    about = "template"
+
 
 class TemplateError(ChatError):
     """A chat template that is invalid, that refuses a chat, or that goes beyond a bound. `line`: in the template."""
+
+    about = "template"
 
     def __init__(self, where: str, found: object, expected: str, line: int | None = None) -> None:
         super().__init__(where, found, expected)
@@ -260,7 +295,7 @@ class CompilerMissing(JittokError, ImportError):
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(
             f"{what}: found neither precompiled machine code ({reason}) nor Numba, expected one of them: "
-            "pip install numba",
+            "pip install numba" + see("compiler"),
             name="numba",
         )
         self.what, self.reason = what, reason

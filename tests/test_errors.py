@@ -11,8 +11,24 @@ import pytest
 
 import jittok
 from jittok.corpus import Options
-from jittok.errors import IN_PYTHON, CorpusError, InWords, MalformedVocab, UnsupportedVocab, in_python
+from jittok.errors import (
+    IN_PYTHON,
+    PAGES,
+    ChatError,
+    CompilerMissing,
+    CorpusError,
+    InWords,
+    MalformedVocab,
+    MarksLost,
+    TemplateError,
+    UnsupportedVocab,
+    in_python,
+    missing,
+    see,
+)
 from jittok.train.bpe import Options as TrainOptions
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +88,38 @@ def test_python_hears_pythons_names() -> None:
         TrainOptions(size=300, min_frequency=-1)
     with pytest.raises(UnsupportedVocab, match=r"^pre: found 'x', expected a name that llama.cpp"):
         jittok.bundled("gpt-2", pre="x")
+
+
+@pytest.mark.parametrize("about", PAGES)
+def test_every_page_that_a_message_names_exists_and_is_named_by_one(about: str) -> None:
+    path, _, anchor = PAGES[about].partition("#")
+    text = (ROOT / path).read_text("utf-8")
+    heads = re.findall(r"^#+ (.*)$", text, re.M)
+    slugs = {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", head.lower()).strip()) for head in heads}
+    assert not anchor or anchor in slugs
+    sources = "\n".join(each.read_text("utf-8") for each in sorted((ROOT / "jittok").rglob("*.py")))
+    assert f'see("{about}")' in sources or f'about = "{about}"' in sources
+
+
+@pytest.mark.parametrize(
+    ("error", "about"),
+    [
+        (UnsupportedVocab("a.json", "model", "x", "y"), "file"),
+        (UnsupportedVocab("", "--pre", "x", "y"), None),
+        (MalformedVocab("a.json", "model", "x", "y"), None),
+        (CorpusError("a", "x", "y"), None),
+        (ChatError("a", "x", "y"), None),
+        (TemplateError("a", "x", "y", 3), "template"),
+        (MarksLost("a", "x", "y"), "template"),
+        (CompilerMissing("a", "x"), "compiler"),
+        (missing("a", "b", "c"), "extra"),
+    ],
+    ids=str,
+)
+def test_a_message_ends_with_its_page_where_there_is_one(error: Exception, about: str | None) -> None:
+    for each in (error, pickle.loads(pickle.dumps(error))):
+        assert str(each).endswith("y" if about is None else see(about))
+        assert "docs/" not in getattr(each, "expected", "")
 
 
 def test_words_need_no_quotes_and_print_nothing_that_moves_a_terminal() -> None:

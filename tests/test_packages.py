@@ -58,8 +58,8 @@ def test_every_package_that_is_imported_is_declared():
     undeclared = {name: files for name, files in found.items() if COMES_WITH.get(name, name) not in core | more}
     assert undeclared.keys() == BROUGHT | JUDGES | ASKED_BY_SCRIPTS, undeclared
     for name in JUDGES:
-        asked = {"jittok/compare/proof/libraries.py", *OF_FACADES}
-        assert "jittok/compare/proof/libraries.py" in undeclared[name] <= asked, undeclared[name]
+        asked = {"jittok/compat/proof/libraries.py", *OF_FACADES}
+        assert "jittok/compat/proof/libraries.py" in undeclared[name] <= asked, undeclared[name]
     for name in ASKED_BY_SCRIPTS:
         assert all(Path(file).name.startswith("make_") for file in undeclared[name]), undeclared[name]
 

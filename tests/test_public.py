@@ -26,7 +26,7 @@ METHODS = {
     "encode_pair": {**ENCODING, "add_special": True},
     "decode_bytes": {**DECODING, "skip_special": None},
     "decode": {"errors": "replace", **DECODING, "skip_special": None},
-    "decode_batch": {"errors": "replace", **DECODING, "skip_special": None},
+    "decode_batch": {"errors": "replace", **DECODING, "skip_special": None, "progress": False},
     "stream_decoder": {"errors": "replace", **DECODING},
     "token_to_piece": {"lstrip": 0, "special": False},
     "id_to_token": {},

@@ -3,16 +3,22 @@ somewhere. `make docs` builds it; here its pages are staged."""
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import re
 import shutil
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
 
 import jittok
+from jittok.common.rows import TokenArray
+from jittok.decode.stream import StreamDecoder
+from jittok.tokenizer import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -89,6 +95,48 @@ def test_every_page_is_staged_in_the_navigation_and_its_links_lead_somewhere() -
                 assert anchor in slugs, f"{name}: {target}"
     told = (site.PAGES / "llms.txt").read_text("utf-8")
     assert all(f"({name})" in told for name in names)
+
+
+KINDS = {"tok": Tokenizer, "rows": TokenArray, "out": StreamDecoder}
+"""Names in tables of moving over -> what they are."""
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "moving").glob("*.md")), ids=lambda path: path.stem)
+def test_what_replaces_a_call_is_there_with_its_arguments(path: Path) -> None:
+    cells = [line.split(" | ", 1)[1] for line in path.read_text("utf-8").splitlines() if line.startswith("| `")]
+    assert len(cells) > 9
+    spans = [
+        span for cell in cells for span in re.findall(r"`([^`]+)`", cell) if not span.startswith(("jittok ", "--"))
+    ]
+    checked = 0
+    for node in (node for span in spans if "..." not in span for node in ast.walk(ast.parse(span))):
+        if isinstance(node, ast.Attribute):
+            checked += called(node) is not None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and callable(called(node.func)):
+            its = inspect.signature(called(node.func)).parameters  # type: ignore[arg-type]
+            known = {name for name, each in its.items() if each.kind is not each.VAR_KEYWORD}
+            if called(node.func) is jittok.train.train:
+                known |= typing.get_type_hints(jittok.train.TrainOptions).keys()
+            elif called(node.func) is jittok.load:
+                known |= {"pattern", "special_tokens", "llama_cpp", "cache_bytes"}
+            assert {each.arg for each in node.keywords} <= known, ast.unparse(node)
+    assert checked >= 8
+
+
+def called(node: ast.Attribute) -> object:
+    """What a name with a dot is, of jittok's; None for others. AttributeError where it is not there."""
+    names = ast.unparse(node).split(".")
+    if names[0] in KINDS and len(names) == 2:
+        if hasattr(KINDS[names[0]], names[1]):
+            return getattr(KINDS[names[0]], names[1])  # type: ignore[no-any-return]
+        rows = jittok.bundled("bert").encode_batch(["a"], max_length=9, windows=True, add_special=True)
+        return getattr(rows, names[1])  # type: ignore[no-any-return]
+    if names[0] == "jittok":
+        found: object = jittok
+        for name in names[1:]:
+            found = getattr(found, name)
+        return found.train if found is jittok.train else found  # type: ignore[attr-defined]
+    return None
 
 
 def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:

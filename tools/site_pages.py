@@ -44,6 +44,26 @@ CSS = """
 .md-typeset .highlight :is(.c, .c1, .gp, .o, .p), .md-footer a { color: var(--jittok-soft) }
 """
 
+JS = """
+// Landmarks of the theme get names of their own, and what scrolls sideways is reached by the keyboard.
+const mend = () => {
+  document.querySelectorAll("nav.md-nav[aria-labelledby]").forEach(nav => {
+    const title = nav.querySelector(":scope > .md-nav__title")
+    nav.setAttribute("aria-label", `pages: ${title ? title.textContent.trim() : "all"}`)
+    nav.removeAttribute("aria-labelledby")
+  })
+  document.querySelectorAll("nav.md-code__nav").forEach((nav, k) => nav.setAttribute("aria-label", `code ${k + 1}`))
+  document.querySelectorAll(".md-typeset__scrollwrap, .jittok-output").forEach(box => {
+    if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0")
+  })
+}
+let waiting = 0
+const later = () => { clearTimeout(waiting); waiting = setTimeout(mend, 50) }
+new MutationObserver(later).observe(document.documentElement, { childList: true, subtree: true })
+addEventListener("resize", later)
+addEventListener("load", mend)
+"""
+
 
 def page_of(path: Path) -> str | None:
     """The page of a file of the repository, from the root of the site; None where there is none."""
@@ -185,6 +205,7 @@ def stage() -> list[str]:
     (PAGES / "lessons" / "index.md").write_text("\n".join(listed) + "\n", "utf-8")
     (PAGES / "reference" / "commands.md").write_text(commands(), "utf-8")
     (PAGES / "site.css").write_text(CSS, "utf-8")
+    (PAGES / "site.js").write_text(JS, "utf-8")
     names = sorted(path.relative_to(PAGES).as_posix() for path in PAGES.rglob("*.md"))
     (PAGES / "llms.txt").write_text(llms(names), "utf-8")
     return names

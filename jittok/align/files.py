@@ -188,8 +188,20 @@ def _unspelled(text: bytes | None) -> bytes | None:
     """The bytes of a byte-level text, or None if it is not byte-level."""
     if text is None:
         return None
-    found = [BYTE_OF_CHARACTER.get(ord(c)) for c in text.decode()]
-    return None if None in found else bytes(byte for byte in found if byte is not None)
+    try:
+        return text.decode().translate(_BYTES).encode("latin-1")
+    except UnicodeEncodeError:
+        return None
+
+
+class _ByteOfCharacter(dict[int, str]):
+    """The byte alphabet, for `str.translate`; other characters become one that Latin-1 lacks."""
+
+    def __missing__(self, character: int) -> str:
+        return "\uffff"
+
+
+_BYTES = _ByteOfCharacter({character: chr(byte) for character, byte in BYTE_OF_CHARACTER.items()})
 
 
 def _byte_or(text: bytes) -> bytes:

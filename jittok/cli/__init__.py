@@ -22,7 +22,7 @@ from typing import Any
 from jittok import __version__
 from jittok.cli.common import note
 from jittok.cli.common.parser import EXAMPLES, Parser, in_one_line
-from jittok.errors import JittokError, masked
+from jittok.errors import JittokError, masked, see
 
 TASKS = {
     "texts and tokens": ("encode", "decode", "count", "chunks", "chat"),
@@ -211,7 +211,7 @@ def _one_line(error: BaseException, options: Container[str]) -> str:
     if isinstance(error, MemoryError):
         return "out of memory (fewer --threads need less)"
     if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
-        return f"{error.name} is not installed: pip install '.[cli,corpus]' in a checkout of jittok"
+        return f"{error.name} is not installed: pip install '.[cli,corpus]' in a checkout of jittok{see('extra')}"
     if isinstance(error, JittokError) and error.on_command_line is not None:
         return in_one_line(error.on_command_line)
     said = error.args[0] if isinstance(error, KeyError) and error.args else error

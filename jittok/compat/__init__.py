@@ -3,6 +3,8 @@
 `as_tokenizers` (`tokenizers.Tokenizer`), `as_transformers` (a tokenizer of transformers), `as_tiktoken`
 (`tiktoken.Encoding`), `as_sentencepiece` (`sentencepiece.SentencePieceProcessor`). Each gives what its library gives
 for the same vocabulary, errors included. What is not there is a NotImplementedError that names jittok's own call.
+
+`proof` asks the libraries themselves: `jittok try`.
 """
 
 from jittok.compat.sentencepiece import as_sentencepiece

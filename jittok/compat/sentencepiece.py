@@ -262,16 +262,18 @@ class Processor:
         if isinstance(input, list):
             return [self.normalize(text, with_offsets) for text in input]
         text = input.decode("utf-8", "replace") if isinstance(input, bytes) else input
-        normalized, positions = self._reference("normalize").normalized(text, pieces_as_one=True)
+        normalized, starts = self._reference("normalize").offsets(text)
         shown: Text = normalized.encode() if isinstance(input, bytes) else normalized
         if not with_offsets:
             return shown
-        starts, end = [start for start, _ in positions], positions[-1][1] if positions else 0
         if isinstance(input, str):
-            return shown, [*starts, end]
+            return shown, starts or [0]
+        if not starts:
+            return shown, []
         places = np.cumsum([0, *(len(c.encode()) for c in text)]).tolist()
         sizes = [len(c.encode()) for c in normalized]
-        return shown, [*(places[k] for k, size in zip(starts, sizes, strict=True) for _ in range(size)), places[end]]
+        found = [places[k] for k, size in zip(starts[:-1], sizes, strict=True) for _ in range(size)]
+        return shown, [*found, places[starts[-1]]]
 
     def _ids(self, texts: list[Any], batch: bool, threads: int) -> list[NDArray[np.int32]]:
         for text in texts:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jittok.common.display.progress import Bar, Show
 from jittok.common.writers.atomic_files import atomic_file, is_stream
-from jittok.compare.proof.texts import TEXTS
 from jittok.convert.forms import ByteBpeForm, TokenizerForm, form_of
 from jittok.convert.targets import ggufs, write_json, write_model, write_ranks
+from jittok.convert.texts import TEXTS
 from jittok.errors import InWords, UnsupportedVocab
 from jittok.kernels.inputs import documents
 from jittok.tokenizer import Tokenizer
@@ -27,6 +28,8 @@ KINDS = {".gguf": "gguf", ".json": "tokenizer.json", ".tiktoken": "tiktoken", ".
 """Ends of names -> what is written."""
 Kind = Literal["gguf", "tokenizer.json", "tiktoken", "model"]
 SHOWN = 5
+AT_ONCE = 1 << 14
+"""Texts that are compared at once."""
 NO_SPECIALS = ("sentencepiece", "tekken")
 """Formats whose library never finds special tokens in a text."""
 
@@ -52,13 +55,15 @@ def convert(
     pre: str | None = None,
     allow_differences: bool = False,
     overwrite: bool = False,
+    progress: Show = "auto",
 ) -> Converted:
     """Write a tokenizer as a file of another kind: "gguf", "tokenizer.json", "tiktoken" or "model".
 
     What is written is loaded and encodes a sample as the source does: hard texts, the text of every token, and `texts`
     (as for `encode_batch`). A difference is an UnsupportedVocab with its example, and nothing stays at `out`, unless
     `allow_differences`. A file that is at `out` already is a FileExistsError, unless `overwrite`. to: told by the
-    name's end if left out; pre: llama.cpp's pre-tokenizer of a GGUF.
+    name's end if left out; pre: llama.cpp's pre-tokenizer of a GGUF. progress: "auto" shows how far it is when it
+    lasts.
     """
     tok = source if isinstance(source, Tokenizer) else load(source)
     path = Path(os.fspath(out))
@@ -77,7 +82,8 @@ def convert(
     with tempfile.TemporaryDirectory(prefix="jittok-") as folder:
         made = Path(folder) / f"{kind}{path.suffix}"
         try:
-            best = _best(tok, form, kind, made, pre, texts)
+            with Bar("convert", None, "texts", progress) as bar:
+                best = _best(tok, form, kind, made, pre, _Sample(tok, texts, bar))
         except UnsupportedVocab as error:
             if error.file != os.fspath(made):
                 raise
@@ -94,15 +100,13 @@ def convert(
     return Converted(os.fspath(out), kind, best.texts, best.differing, best.examples, _call(tok, form, kind, path))
 
 
-def _best(
-    tok: Tokenizer, form: TokenizerForm, kind: str, path: Path, pre: str | None, texts: Texts | None
-) -> Converted:
+def _best(tok: Tokenizer, form: TokenizerForm, kind: str, path: Path, pre: str | None, sample: _Sample) -> Converted:
     """What is written, the way that differs least where there are several."""
     if kind == "gguf":
         best, way_of_best = None, None
         for way in ggufs(path, form, tok.vocab, pre):
             way()
-            found = _checked(tok, form, kind, path, texts)
+            found = _checked(tok, form, kind, path, sample)
             if best is None or found.differing < best.differing:
                 best, way_of_best = found, way
             if not found.differing:
@@ -112,18 +116,19 @@ def _best(
         way_of_best()
         return best
     {"tokenizer.json": write_json, "tiktoken": write_ranks, "model": write_model}[kind](path, form)
-    return _checked(tok, form, kind, path, texts)
+    return _checked(tok, form, kind, path, sample)
 
 
-def _checked(tok: Tokenizer, form: TokenizerForm, kind: str, path: Path, texts: Texts | None) -> Converted:
+def _checked(tok: Tokenizer, form: TokenizerForm, kind: str, path: Path, sample: _Sample) -> Converted:
     """The sample through both; where both can search for special tokens, hard texts once more with them."""
     options = rank_options(tok, form) if kind == "tiktoken" else {}
     made = load(path, cache=False, **options)
     count = differing = 0
     examples: list[tuple[str, list[int], list[int]]] = []
-    for rows, given in _samples(tok, made, texts):
+    for rows, given in sample.of(made):
         found = [each.encode_batch(rows, errors="replace", **given) for each in (tok, made)]
         count += len(found[0])
+        sample.bar.update(len(found[0]))
         for k in _unequal(found[0], found[1]):
             differing += 1
             if len(examples) < SHOWN:
@@ -136,16 +141,27 @@ def _checked(tok: Tokenizer, form: TokenizerForm, kind: str, path: Path, texts: 
     return Converted(os.fspath(path), kind, count, differing, examples)
 
 
-def _samples(tok: Tokenizer, made: Tokenizer, texts: Texts | None) -> Iterator[tuple[Any, dict[str, Any]]]:
-    own = [text.decode("utf-8", "ignore") for text in _own_texts(tok)]
-    for rows in (list(TEXTS), [text for text in dict.fromkeys((*own, *_runs(own))) if text]):
-        yield rows, {}
-    if all(getattr(each.vocab, "format", "") not in NO_SPECIALS for each in (tok, made)):
-        yield [*TEXTS, *_with_special(tok), *_with_special(made)], {"parse_special": True}
-    yield [*_with_special(tok), *_with_special(made)], {}
-    if texts is not None:
-        for docs in documents(texts):
-            yield docs, {}
+class _Sample:
+    """What is tried with all that is written: hard texts, the texts of tokens, special tokens, texts of the caller's;
+    some at a time with options of `encode_batch`."""
+
+    def __init__(self, tok: Tokenizer, texts: Texts | None, bar: Bar) -> None:
+        self._tok, self._texts, self.bar = tok, texts, bar
+
+    def of(self, made: Tokenizer) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Those for a tokenizer that was read again."""
+        tok = self._tok
+        own = [text.decode("utf-8", "ignore") for text in _own_texts(tok)]
+        rows = [text for text in dict.fromkeys((*own, *_runs(own))) if text]
+        yield list(TEXTS), {}
+        for first in range(0, len(rows), AT_ONCE):
+            yield rows[first : first + AT_ONCE], {}
+        if all(getattr(each.vocab, "format", "") not in NO_SPECIALS for each in (tok, made)):
+            yield [*TEXTS, *_with_special(tok), *_with_special(made)], {"parse_special": True}
+        yield [*_with_special(tok), *_with_special(made)], {}
+        if self._texts is not None:
+            for docs in documents(self._texts):
+                yield docs, {}
 
 
 AROUND = ("{} a", " {} ", "a {}b", "a{} b", "a  {}  b", "a{}b", "({}).", "\n{}\n{}", "a_{}_1", "\u00e9{}\u00e9")

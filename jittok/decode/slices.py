@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jittok.common.display.progress import Bar, Show
 from jittok.decode.stream import certain, cleaned
 from jittok.kernels.jit import I32, interruptible_if_long
 from jittok.vocab import NO_TOKEN
@@ -77,21 +78,25 @@ def text_of_row(ids: NDArray[np.int32], errors: str, decoder: Decoder, frame: De
     return text_of(parts_of(decoder, ids, frame, at_once), errors)
 
 
-def texts_of_rows(rows: TokenArray, errors: str, decoder: Decoder, frame: DecodeFrame, most: int) -> list[str]:
+def texts_of_rows(
+    rows: TokenArray, errors: str, decoder: Decoder, frame: DecodeFrame, most: int, progress: Show = False
+) -> list[str]:
     """The texts of rows, up to `most` ids at a time: of all there would be bytes and characters at once."""
     out = list[str]()
-    for first, last in pairwise(groups_of_rows(rows.offsets, most)):
-        offsets = rows.offsets[first : last + 1]
-        ids = rows.ids[offsets[0] : offsets[-1]]
-        whole = text_of_row(ids, errors, decoder, frame, most) if last - first == 1 and ids.size > most else None
-        if whole is not None:
-            out.append(whole)
-            continue
-        text, ends = interruptible_if_long(rows.ids.nbytes)(decoder.rows, ids, offsets - offsets[0], frame)
-        raw, start = text.tobytes(), 0
-        for end in ends.tolist():
-            out.append(raw[start:end].decode("utf-8", errors))
-            start = end
+    with Bar("decode", rows.ids.size, "tokens", progress) as bar:
+        for first, last in pairwise(groups_of_rows(rows.offsets, most)):
+            offsets = rows.offsets[first : last + 1]
+            ids = rows.ids[offsets[0] : offsets[-1]]
+            whole = text_of_row(ids, errors, decoder, frame, most) if last - first == 1 and ids.size > most else None
+            if whole is not None:
+                out.append(whole)
+            else:
+                text, ends = interruptible_if_long(rows.ids.nbytes)(decoder.rows, ids, offsets - offsets[0], frame)
+                raw, start = text.tobytes(), 0
+                for end in ends.tolist():
+                    out.append(raw[start:end].decode("utf-8", errors))
+                    start = end
+            bar.update(ids.size)
     return out
 
 

@@ -112,7 +112,7 @@ def scripts(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     axes.set_xscale("log")
     axes.set(xlabel="tokens", title=f"{_named(tok)}: scripts")
     for position, count in enumerate(shown):
-        axes.text(count, position, f" {count}", va="center", fontsize=8)
+        axes.text(count, position, f" {count}", va="center", fontsize=8, color=axes.title.get_color())
     axes.set_xlim(right=max(shown) * 8)
     return axes
 
@@ -122,7 +122,7 @@ def occupancy(tok: Tokenizer, ax: Axes | None = None) -> Axes:
     found = measure.tables(tok)
     axes = _axes(ax, height=0.32 * len(found) + 0.9)
     names = [f"{table.name} ({table.kind})" for table in found]
-    axes.barh(names, [1.0] * len(found), color="#8884")
+    axes.barh(names, [1.0] * len(found), color="none", edgecolor="#8888", linewidth=0.5)
     axes.barh(names, [table.share for table in found], color=GREEN)
     axes.invert_yaxis()
     for position, table in enumerate(found):
@@ -138,7 +138,7 @@ def _size(count: int) -> str:
 
 def double_array(tok: Tokenizer, ax: Axes | None = None, *, name: str | None = None, slots: int = 65536) -> Axes:
     """The first slots of a double array (or of the table named), 256 a row. A slot's color shows how many bytes deep
-    in the trie its node is. Free slots are white. Of other tables: in use or free.
+    in the trie its node is. Free slots have no color. Of other tables: in use or free.
 
     ValueError where the vocabulary has no such table.
     """

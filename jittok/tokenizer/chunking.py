@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jittok.chunks.texts.cutter import TokenSizes
     from jittok.chunks.texts.pieces import Piece, PieceRows
     from jittok.chunks.texts.preferred import By
+    from jittok.common.display.progress import Show
     from jittok.common.pipeline import Pipeline
     from jittok.encode.cutters import EncodeOptions
     from jittok.encode.encoder import Encoder
@@ -74,11 +75,12 @@ class Chunking:
     @hinted
     def chunks_batch(
         self, texts: Texts, n: int, *, overlap: int = 0, by: By = "token", add_special: bool = False,
-        threads: int | None = None, progress: bool = False,
+        threads: int | None = None, progress: Show = False,
     ) -> PieceRows | pa.Array:  # fmt: skip
         """The pieces of many texts (as for `encode_batch`), the same as `chunks`: `PieceRows`, one row of pieces a text
         over flat arrays. Of an Arrow array: an Arrow array, `list<struct<text, start, stop, byte_start, byte_stop,
-        count>>`. Nulls have no pieces. Raises as `chunks`, with the number of the text."""
+        count>>`. Nulls have no pieces. Raises as `chunks`, with the number of the text. `progress`: as for
+        `encode_batch`."""
         from jittok.chunks.texts.chunker import Request
 
         rows = self._chunker(add_special).batch(texts, Request(n, overlap, by).checked(), threads, progress)

@@ -395,9 +395,10 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
 
     def decode_batch(
         self, rows: TokenArray | Iterable[ArrayLike], *, errors: str = "replace", remove_special: bool = False,
-        unparse_special: bool = False, skip_special: bool | None = None, clean: bool = True, **others: NoReturn,
+        unparse_special: bool = False, skip_special: bool | None = None, clean: bool = True, progress: Show = False,
+        **others: NoReturn,
     ) -> list[str]:  # fmt: skip
-        """The text of each row of a TokenArray (or of any sequence of rows of ids)."""
+        """The text of each row of a TokenArray (or of any rows of ids). `progress`: as for `encode_batch`."""
         if others:
             refuse_keywords(self.decode_batch, others)
         from jittok.common.rows import TokenArray
@@ -414,7 +415,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
         if cut is not None:
             parts_of_rows, begins = cut
             decoding = self._decoding(remove_special, prints, clean)
-            texts_of_parts = texts_of_rows(parts_of_rows, errors, *decoding, IDS_PER_SLICE)
+            texts_of_parts = texts_of_rows(parts_of_rows, errors, *decoding, IDS_PER_SLICE, progress)
             return ["".join(texts_of_parts[first:last]) for first, last in pairwise(begins.tolist())]
         if self._text_may_wait:
             texts = decode_in_python(
@@ -425,7 +426,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
             self._text_may_wait = False
         decoding = self._decoding(remove_special, prints, clean)
         try:
-            return texts_of_rows(rows, errors, *decoding, IDS_PER_SLICE)
+            return texts_of_rows(rows, errors, *decoding, IDS_PER_SLICE, progress)
         except UnicodeDecodeError:  # an id outside the vocabulary comes first, wherever it is
             return texts_of_rows(rows, errors, *decoding, rows.ids.size + 1)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.common.display.progress import Bar, Show
+from jittok.common.display.progress import Show
 from jittok.common.locks import once
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER, CHARACTER_OF_BYTE
 from jittok.errors import CorpusError, check_local
@@ -159,16 +159,14 @@ def train_counts(
     target = first if longest is not None and longest < 3 and not hf else options.size
     known = {to_bytes(text): token for token, text in enumerate(texts) if len(text) > 1 and is_in_alphabet(text)}
     words = WordCounts(counts.starts, counts.counts, counts.words, ids)
-    with Bar("train", target - first, "merges", progress) as bar:
-        merges = learn(
-            words, first, target,
-            MergeRules(
-                options.min_frequency * counts.unit, longest, known,
-                [to_bytes(text) if is_in_alphabet(text) else b"" for text in texts], forced=forced,
-                threshold=threshold,
-            ),
-            bar.reach,
-        )  # fmt: skip
+    merges = learn(
+        words, first, target,
+        MergeRules(
+            options.min_frequency * counts.unit, longest, known,
+            [to_bytes(text) if is_in_alphabet(text) else b"" for text in texts], forced=forced, threshold=threshold,
+        ),
+        progress,
+    )  # fmt: skip
     symbols = int((counts.lengths * counts.counts).sum())
     made = Learned(texts, special, merges, first, symbols, counts.unit, options)
     left, right = merges.pairs[:, 0].tolist(), merges.pairs[:, 1].tolist()  # no list a merge: those keep gc busy

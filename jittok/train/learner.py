@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.display.progress import Bar, Show
 from jittok.kernels.jit import frozen
 from jittok.kernels.structures.bytes_table import KEYS
 from jittok.train.merging import (
@@ -125,14 +126,15 @@ class MergeRules:
     """Pairs of lower counts are left out until they are needed; the result does not depend on it."""
 
 
-def learn(
-    words: WordCounts, base: int, target: int, rules: MergeRules, on_merges: Callable[[int], object] = lambda _: None
-) -> LearnedMerges:
-    """Merges until there are `target` ids, `base` of which exist before the first. on_merges: called now and then with
-    the number of merges so far."""
+def learn(words: WordCounts, base: int, target: int, rules: MergeRules, progress: Show = False) -> LearnedMerges:
+    """Merges until there are `target` ids, `base` of which exist before the first."""
     if base >= target:
         return LearnedMerges(np.zeros((0, 2), np.int32), _NO_I64, _NO_I64, _NO_I32)
-    trainer = _Trainer(words, base, target, rules, on_merges)
+    with Bar("train", target - base, "merges", progress) as bar:
+        return _learned(_Trainer(words, base, target, rules, bar.reach), base, target, rules)
+
+
+def _learned(trainer: _Trainer, base: int, target: int, rules: MergeRules) -> LearnedMerges:
     last = max(rules.min_frequency, 1)
     least = trainer.total // (OF_WEIGHT * (target - base)) if rules.threshold is None else rules.threshold
     least = 1 if trainer.arrays.rules.forced.size else max(last, least)

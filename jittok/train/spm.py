@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.display.progress import Show
 from jittok.common.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.common.writers.gguf_file import GgufVocab, write_gguf
 from jittok.common.writers.sentencepiece_file import write_model
@@ -112,14 +113,14 @@ class SpmTrained:
 
 def train_spm(
     texts: Any = None, size: int = 32000, *, words: Counts | None = None, threads: int | None = None,
-    memory: int | None = None, **options: Any,
+    memory: int | None = None, progress: Show = "auto", **options: Any,
 ) -> SpmTrained:  # fmt: skip
     """Train sentencepiece's BPE on texts (lines are sentences), or on runs of other characters than spaces that were
-    counted with `runs_of`. options: fields of `SpmOptions`."""
+    counted with `runs_of`. progress: as for `jittok.train`. options: fields of `SpmOptions`."""
     chosen = SpmOptions(size, **options)
     if words is None:
-        words = count(texts, how=runs_of(chosen, threads, memory))
-    return train_spm_counts(words, chosen)
+        words = count(texts, how=runs_of(chosen, threads, memory), progress=progress)
+    return train_spm_counts(words, chosen, progress)
 
 
 def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None = None) -> How:
@@ -238,7 +239,7 @@ def piece_kinds(points: NDArray[np.int64], options: SpmOptions) -> NDArray[np.in
     return (alone * (1 << 17) | scripts << 9 | scripts << 1 | marks).astype(np.int32)
 
 
-def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
+def train_spm_counts(counts: Counts, options: SpmOptions, progress: Show = False) -> SpmTrained:
     """The pieces of counted runs. CorpusError when the size is below symbols, bytes and characters."""
     words = marked_words(counts, options)
     required = required_characters(words, options)
@@ -255,6 +256,7 @@ def train_spm_counts(counts: Counts, options: SpmOptions) -> SpmTrained:
         MergeRules(pieces=PieceRules(
             np.arange(base, dtype=np.int32), piece_kinds(ranks, options), options.max_piece_length,
         )),
+        progress,
     )  # fmt: skip
     texts = [chr(c) for c in ranks.tolist()]
     for a, b in merges.pairs.tolist():

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jittok.common.display.progress import Show
 from jittok.errors import CorpusError
 from jittok.train.bpe import Options, Trained, train_counts
 from jittok.train.counting.count import How, count
@@ -32,11 +33,12 @@ def stretches(words: int = 4) -> str:
 
 
 def train_superbpe(
-    texts: Any, size: int, first_size: int | None = None, *, words: int = 4, special: Any = (), **options: Any
-) -> Trained:
+    texts: Any, size: int, first_size: int | None = None, *, words: int = 4, special: Any = (),
+    progress: Show = "auto", **options: Any,
+) -> Trained:  # fmt: skip
     """Byte-level BPE to `first_size` ids (three quarters of `size`), then tokens of up to `words` words.
 
-    texts are read twice, so not an iterator. options: as those of `jittok.train`
+    texts are read twice, so not an iterator. progress, options: as those of `jittok.train`
     """
     if iter(texts) is texts:
         raise CorpusError("texts", type(texts).__name__, "texts that can be read twice, such as a list")
@@ -45,11 +47,13 @@ def train_superbpe(
     named = {name: options.pop(name) for name in ("min_frequency", "alphabet", "like") if name in options}
     how = How(special=tuple(special), **options)
     chosen = Options(first_size, pre=how.pre, special=tuple(special), **named)
-    first = Trained(train_counts(count(texts, how=how), chosen), how.name, roles)
-    return second_stage(first, count(texts, how=replace(how, runs=stretches(words))), size)
+    counts = count(texts, how=how, progress=progress)
+    first = Trained(train_counts(counts, chosen, progress=progress), how.name, roles)
+    counts = count(texts, how=replace(how, runs=stretches(words)), progress=progress)
+    return second_stage(first, counts, size, progress)
 
 
-def second_stage(first: Trained, counts: Counts, size: int) -> Trained:
+def second_stage(first: Trained, counts: Counts, size: int, progress: Show = False) -> Trained:
     """More merges, of tokens in counted stretches. CorpusError for a size that is no larger than the first one."""
     base = len(first)
     if size <= base:
@@ -61,6 +65,7 @@ def second_stage(first: Trained, counts: Counts, size: int) -> Trained:
         WordCounts(np.concatenate([[0], np.cumsum(rows.lengths)]), counts.counts, symbols=rows.ids), base, size,
         MergeRules((learned.options.min_frequency if learned.options else 0) * counts.unit,
                    known={text: -1 for text in raw if text}, first_texts=raw, watch_all=True),
+        progress,
     )  # fmt: skip
     texts = list(learned.texts)
     for a, b in made.pairs.tolist():

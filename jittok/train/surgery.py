@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jittok.common.display.progress import Show
 from jittok.common.pipeline.pipeline import ragged_bytes
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 from jittok.common.writers.gguf_file import GgufVocab, write_gguf
@@ -72,8 +73,12 @@ def _words(tok: Tokenizer, texts: Any, words: Counts | None) -> tuple[Counts, An
     return words, rows.ids, np.concatenate([[0], np.cumsum(rows.lengths)])
 
 
-def extend(tok: Tokenizer, texts: Any, more: int, *, words: Counts | None = None, min_frequency: int = 0) -> Edited:
-    """`more` new tokens for texts (or counted words), after those of a vocabulary of byte-level BPE."""
+def extend(
+    tok: Tokenizer, texts: Any, more: int, *, words: Counts | None = None, min_frequency: int = 0,
+    progress: Show = "auto",
+) -> Edited:  # fmt: skip
+    """`more` new tokens for texts (or counted words), after those of a vocabulary of byte-level BPE. progress: as for
+    `jittok.train`."""
     vocab = tok.gguf("surgery")
     words, ids, ends = _words(tok, texts, words)
     base = len(vocab)
@@ -82,6 +87,7 @@ def extend(tok: Tokenizer, texts: Any, more: int, *, words: Counts | None = None
         WordCounts(ends, words.counts, symbols=ids), base, base + more,
         MergeRules(min_frequency * words.unit, known={text: -1 for text in first if text}, first_texts=first,
                    watch_all=True),
+        progress,
     )  # fmt: skip
     tokens, lines = list(vocab.tokens), ragged_bytes(vocab.merge_bytes, vocab.merge_offsets)
     for a, b in merges.pairs.tolist():

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.display.progress import Show
 from jittok.common.unicode.characters import SPACE_MARK, SPACE_MARK_CODE
 from jittok.common.unicode.tables import (
     CONTROL,
@@ -137,14 +138,15 @@ def train_wordpiece(
     strip_accents: bool = True,
     threads: int | None = None,
     memory: int | None = None,
+    progress: Show = "auto",
 ) -> WordPieceTrained:
-    """A WordPiece vocabulary of texts, or of counted runs between spaces."""
+    """A WordPiece vocabulary of texts, or of counted runs between spaces. progress: as for `jittok.train`."""
     if words is None:
-        words = count(texts, how=How(runs=RUNS, threads=threads, memory=memory))
+        words = count(texts, how=How(runs=RUNS, threads=threads, memory=memory), progress=progress)
     parts = WordParts(partial(classified, lowercase=lowercase, strip_accents=strip_accents))
     parts.add(words.words, words.starts, words.counts)
     found = parts.characters()
-    made = learn_wordpiece(found, size, special, min_frequency, lowercase, strip_accents)
+    made = learn_wordpiece(found, size, special, min_frequency, lowercase, strip_accents, progress)
     made.warnings += _other_in_bert(parts.points(), found, lowercase, strip_accents)
     return made
 
@@ -181,6 +183,7 @@ def learn_wordpiece(
     min_frequency: int = 0,
     lowercase: bool = True,
     strip_accents: bool = True,
+    progress: Show = False,
 ) -> WordPieceTrained:
     """A WordPiece vocabulary of BERT's words. CorpusError when the size is below special tokens and characters."""
     points, _ = found.weights()
@@ -194,7 +197,7 @@ def learn_wordpiece(
     base = len(texts)
     symbols = np.where(later, found.rows(inside) + len(special) + points.size, found.rows(points) + len(special))
     lines = WordCounts(found.starts, found.counts, symbols=symbols.astype(np.int32))
-    merges = learn(lines, base, size, MergeRules(min_frequency))
+    merges = learn(lines, base, size, MergeRules(min_frequency), progress)
     for a, b in merges.pairs.tolist():
         texts.append(texts[a] + texts[b].removeprefix(CONTINUES))
     said = [] if len(texts) == size else [f"{len(texts)} ids: no pair is left to merge (asked for {size})"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import multiprocessing
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +15,15 @@ import pytest
 import jittok
 from jittok.common.display import progress
 from jittok.common.display.progress import Bar, Calling, Line, Log, Notebook, Progress, Shown, bar, shown
+from jittok.train.counting.count import How
+from jittok.train.counting.files import count_files
+from jittok.train.spm import train_spm
+from jittok.train.superbpe import train_superbpe
+from jittok.train.surgery import extend
+from jittok.train.unigram import train_unigram
+from jittok.train.wordpiece import train_wordpiece
 
+LINES = ["the quick brown fox", "jumps over the lazy dog", "again the fox, again the dog"] * 20
 HALF = Progress("train", 50, 100, "merges", 2.0)
 
 
@@ -122,8 +132,52 @@ def test_long_work_of_the_package_says_how_far_it_is() -> None:
     tok.align_batch(texts, progress=see("align"))
     jittok.compare(tok, jittok.bundled("t5"), texts, progress=see("compare"))
     jittok.train([*texts, "abcd" * 9], size=270, progress=see("train"))
+    tok.decode_batch(tok.encode_batch(texts), progress=see("decode"))
+    tok.chunks_batch(texts, 3, progress=see("chunks"))
     assert ends["count"] == ("encode", 50, 50)
     assert ends["align"] == ("encode", 50, 50)
     assert ends["compare"] == ("compare", 50, 50)
     assert ends["train"][0] == "train"
     assert ends["train"][2] == 270 - 256
+    assert ends["decode"] == ("decode", 250, 250)
+    assert ends["chunks"] == ("chunks", 50, 50)
+
+
+def test_a_conversion_says_how_many_texts_it_has_tried(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    found = jittok.convert(jittok.train(LINES, 280).tokenizer, tmp_path / "tokenizer.json", progress=seen.append)
+    assert (seen[-1].work, seen[-1].done, seen[-1].unit) == ("convert", found.texts, "texts")
+    assert len(seen) > 2  # not only in the end
+
+
+@pytest.mark.parametrize(
+    ("train", "unit"),
+    [
+        (lambda see: train_spm(LINES, 60, byte_fallback=False, progress=see), "merges"),
+        (lambda see: train_unigram(LINES, 40, progress=see), "rounds"),
+        (lambda see: train_wordpiece(LINES, 60, progress=see), "merges"),
+        (lambda see: train_superbpe(LINES, 280, 270, progress=see), "merges"),
+        (lambda see: extend(jittok.bundled("gpt-2"), LINES, 5, progress=see), "merges"),
+    ],
+    ids=["spm", "unigram", "wordpiece", "superbpe", "extend"],
+)
+def test_every_trainer_says_how_far_it_is(train: Callable[[Any], object], unit: str) -> None:
+    seen: list[Progress] = []
+    train(seen.append)
+    learned = [each for each in seen if each.work == "train"]
+    assert learned
+    assert {each.unit for each in learned} == {unit}
+    assert all(each.total is not None and 0 <= each.done <= each.total + 1e-6 for each in learned)
+    assert learned[-1].done >= 1
+
+
+def test_words_of_files_are_counted_visibly(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("some words\n" * 1000, encoding="utf-8")
+    seen: list[Progress] = []
+    count_files([path], How(), progress=seen.append)
+    assert (seen[-1].work, seen[-1].unit, seen[-1].done, seen[-1].total) == ("count", "bytes", 11000, 11000)
+
+
+def test_slow_rates_have_a_digit_more() -> None:
+    assert "0.5 rounds/s" in Progress("train", 1, 4, "rounds", 2.0).line()

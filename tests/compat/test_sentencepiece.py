@@ -47,6 +47,9 @@ CALLS = [
     '[sp.unk_id(), sp.bos_id(), sp.eos_id(), sp.pad_id()]', 'sp.normalize("ﬁ  x")',
     'sp.normalize("ﬁ  x ", with_offsets=True)', 'sp.normalize(["ﬁB", "㍻"])',
     'sp.Normalize("ﬁ  x".encode(), with_offsets=True)', 'sp.normalize("  ", with_offsets=True)',
+    'sp.normalize("a\x01 ", with_offsets=True)', 'sp.normalize(b"a\x01 ", with_offsets=True)',
+    'sp.normalize(b" ", with_offsets=True)', 'sp.normalize("\x01", with_offsets=True)',
+    'sp.normalize(b"\x01", with_offsets=True)', 'sp.normalize("", with_offsets=True)',
     'sp.tokenize("hi")', 'sp.detokenize([5])',
 ]  # fmt: skip
 

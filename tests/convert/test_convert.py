@@ -9,7 +9,7 @@ from small_files import sentencepiece_of
 
 import jittok
 from jittok.cli import main
-from jittok.compare.proof.texts import TEXTS
+from jittok.convert.texts import TEXTS
 from jittok.errors import UnsupportedVocab
 
 FEW = [text for text in TEXTS if "\x00" not in text]

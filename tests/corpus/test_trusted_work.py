@@ -8,13 +8,14 @@ import pytest
 
 import jittok
 from jittok.cli import main
+from jittok.common.display.progress import Progress
 from jittok.corpus import compile_corpus
 from jittok.corpus.inputs.finding import find_sources
 from jittok.corpus.options import Options
 from jittok.errors import CorpusError
 from jittok.train.counting.count import How
 from jittok.train.counting.counts import BEGINNING, Counts
-from jittok.train.counting.files import CountProgress, count_files
+from jittok.train.counting.files import count_files
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="a system without users")
 
@@ -96,11 +97,11 @@ def test_an_input_that_changes_while_words_are_counted_is_an_error(text, tmp_pat
     other = text.with_name("b.txt")
     other.write_text("the last file")
 
-    def change(_: CountProgress) -> None:
+    def change(_: Progress) -> None:
         text.write_text("something else\n" * 100)
 
     with pytest.raises(CorpusError, match=r"a\.txt: found 1500 bytes, changed .*, expected 2600 bytes"):
-        count_files([text, other], How(), work=tmp_path / "work" if with_work else None, report=change)
+        count_files([text, other], How(), work=tmp_path / "work" if with_work else None, progress=change)
 
 
 def test_inputs_that_change_between_the_two_readings_of_superbpe_are_an_error(text, tmp_path, monkeypatch, capsys):

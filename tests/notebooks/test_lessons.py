@@ -3,6 +3,8 @@
 `save.py` beside this file runs them and saves what they show.
 """
 
+import base64
+import io
 import json
 import re
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from PIL import Image
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 MOST = 100_000
@@ -120,6 +123,13 @@ def pictures(cell: dict[str, Any]) -> int:
     return sum("image/png" in output.get("data", {}) for output in cell["outputs"])
 
 
+def grounds(cell: dict[str, Any]) -> list[int]:
+    """How opaque the ground of each figure is, 0 to 255."""
+    shown = ["".join(o["data"]["image/png"]) for o in cell["outputs"] if "image/png" in o.get("data", {})]
+    images = [Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA") for png in shown]
+    return [image.getpixel((1, 1))[3] for image in images]
+
+
 def is_timed(cell: dict[str, Any]) -> bool:
     """Whether what a cell shows depends on the machine."""
     return "timed" in cell["metadata"].get("tags", ())
@@ -139,6 +149,7 @@ def test_a_lesson_is_short_and_shows_nothing_of_the_machine_it_was_run_on(name):
             assert output.get("name") != "stderr"
         assert not MACHINE.search(said(cell))
         assert not MACHINE.search("".join(cell["source"]))
+        assert not any(grounds(cell))  # dark pages show it as well
     assert all(is_timed(cell) for cell in code if re.search(r"MB/s|microseconds| ns a", said(cell)))
     assert "will learn" in "".join(notebook["cells"][0]["source"])
     assert "## Exercises" in "".join(notebook["cells"][-3]["source"])

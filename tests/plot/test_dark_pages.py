@@ -26,10 +26,10 @@ def closed() -> Iterator[None]:
 def letters(axes: Any) -> list[Any]:
     labels = [axes.title, axes.xaxis.label, axes.yaxis.label, *axes.get_xticklabels(), *axes.get_yticklabels()]
     legend = axes.get_legend()
-    return [*labels, *(legend.get_texts() if legend else [])]
+    return [*labels, *axes.texts, *(legend.get_texts() if legend else [])]
 
 
-@pytest.mark.parametrize("name", ["token_lengths", "scores"])
+@pytest.mark.parametrize("name", ["token_lengths", "scores", "scripts", "occupancy", "probes"])
 def test_a_figure_has_no_ground_and_letters_for_both_pages(name: str) -> None:
     from matplotlib.colors import to_rgb
 

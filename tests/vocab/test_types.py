@@ -126,7 +126,7 @@ NAMED = {
     "files/rwkv.py",  # a format of that name
     "compat/components.py", "compat/names.py", "compat/sentencepiece.py",  # a GGUF as other libraries see it
     "compat/tokenizers.py", "compat/tracing.py", "compat/transformers.py",  # the same
-    "compare/proof/libraries.py",  # a format of that name
+    "compat/proof/libraries.py",  # a format of that name
     "convert/targets.py",  # `tokenizer.ggml.model` of a file that is written
     "cli/train/__init__.py", "cli/train/options.py", "cli/train/words.py",  # what may be trained
 }  # fmt: skip

@@ -20,6 +20,7 @@ from jittok.kernels.jit import frozen
 from jittok.kernels.structures.utf8_check import VALID, first_malformed
 
 if TYPE_CHECKING:
+    from jittok.common.display.progress import Show
     from jittok.kernels.inputs import Texts
 
 STRETCH_BYTES = 4 << 20
@@ -98,13 +99,13 @@ class Chunker:
         """The pieces of one text."""
         return self._rows(one_document(raw), request, 0, False)[0]
 
-    def batch(self, texts: Texts, request: Request, threads: int | None, progress: bool) -> PieceRows:
+    def batch(self, texts: Texts, request: Request, threads: int | None, progress: Show) -> PieceRows:
         """The pieces of many texts, on several threads. EncodingFailed and ValueError for the first text that cannot be
         cut."""
         from jittok.kernels.jit.pool import Pool
 
         threads = 1 if self.cutter.encoder.in_python else thread_count(threads)
-        bar = progress_bar(texts) if progress else None
+        bar = progress_bar("chunks", texts, progress)
         parts, pending, pool = list[PieceRows](), deque[Any](), Pool(threads) if threads > 1 else None
         try:
             for stretch in stretches_of(texts, False, threads, threads == 1, False, STRETCH_BYTES):
@@ -117,14 +118,12 @@ class Chunker:
                     pending.append(pool.submit(self._stretch, stretch, request))
                 while len(pending) > 4 * threads:
                     parts.append(pending.popleft().result())
-                if bar is not None:
-                    bar.update(stretch.number)
+                bar.update(stretch.last - stretch.first)
             parts += [each.result() for each in pending]
         finally:
             if pool is not None:
                 pool.shutdown(False, cancel_futures=True)
-            if bar is not None:
-                bar.close()
+            bar.close()
         return joined(parts)
 
     def _stretch(self, stretch: Stretch, request: Request) -> PieceRows:

@@ -15,7 +15,7 @@ from jittok.cli.common import add_json, add_ranks, add_reading, group, note, ran
 from jittok.cli.common.texts import ProgressOf, find
 from jittok.common.display.terminal import harmless_json
 
-HELP = "Compare a tokenizer file with its own library: ids, text, speed."
+HELP = "Compare a tokenizer file with its own library: ids, text, spans, speed."
 EXAMPLES = """# a model's tokenizer, on texts of many scripts and sources of Python
 jittok try tokenizer.json
 # on your own documents; the block to paste into a report
@@ -44,13 +44,14 @@ def run(options: argparse.Namespace) -> int:
     """Compare; returns 0 if nothing differs, else 1."""
     for name in ("OMP_NUM_THREADS", "RAYON_NUM_THREADS", "TOKENIZERS_PARALLELISM"):  # both on one thread
         os.environ.setdefault(name, "false" if name.endswith("PARALLELISM") else "1")
-    from jittok.compare.proof.prove import bundled_texts, prove
+    from jittok.compat.proof.prove import bundled_texts, prove
 
     with _file(options.file) as path:
         if options.data:
             texts, size = _documents(options)
         else:
-            texts, size = iter(bundled_texts()), None
+            own = bundled_texts()
+            texts, size = iter(own), sum(len(text.encode()) for _, text in own)
         first = next(texts, None)
         if first is None:
             raise ValueError("DATA: found no document, expected at least one")

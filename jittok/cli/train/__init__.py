@@ -224,7 +224,7 @@ def run(options: argparse.Namespace) -> int:
         if options.superbpe:
             from jittok.train.superbpe import second_stage, stretches
 
-            trained = second_stage(trained, counted_words(options, stretches()), max(sizes))
+            trained = second_stage(trained, counted_words(options, stretches()), max(sizes), "auto")
             for source in sources:  # which have been read twice
                 source.check_unchanged()
         report["seconds_learning"] = round(time.perf_counter() - counted, 3)
@@ -335,7 +335,7 @@ def _other_model(options: argparse.Namespace, words: Counts, size: int, several:
         from jittok.train.spm import SpmOptions, train_spm_counts
 
         chosen = SpmOptions(size, control=tuple(options.special), normalization=options.normalization)
-        made = train_spm_counts(words, chosen)
+        made = train_spm_counts(words, chosen, "auto")
     elif options.model == "unigram":
         from jittok.train.spm import SpmOptions
         from jittok.train.unigram import train_unigram_counts
@@ -344,7 +344,7 @@ def _other_model(options: argparse.Namespace, words: Counts, size: int, several:
             size, byte_fallback=False, control=tuple(options.special), normalization=options.normalization,
             slices=options.slices,
         )  # fmt: skip
-        made = train_unigram_counts(words, chosen, options.threads)
+        made = train_unigram_counts(words, chosen, options.threads, progress="auto")
     else:
         from jittok.train.wordpiece import SPECIAL, train_wordpiece
 

@@ -44,9 +44,7 @@ def _counted(options: argparse.Namespace, how: How, work: str | None, again: boo
 
     left_out: list[str] = []
     beside = sources_of([options.held_out], _reading(options)) if options.held_out else ()
-    words = count_files(
-        options.inputs, how, _reading(options), dict(options.weight), work, left_out=left_out, beside=beside
-    )
+    words = count_files(options.inputs, how, _reading(options), dict(options.weight), work, "auto", left_out, beside)
     if left_out and not again:
         note(left_out_text(left_out))
     return words

@@ -80,7 +80,7 @@ class Progress:
             (1, f"{self.tokens:,} tokens" if self.tokens else ""),
             (4, f"{self.bytes_per_second / 1e6:.1f} MB/s" if self.text_bytes else ""),
             (5, f"{self.tokens_per_second / 1e6:.2f} M tokens/s" if self.tokens else ""),
-            (4, f"{self.rate:,.0f} {self.unit}/s" if counted else ""),
+            (4, f"{self.rate:,.{0 if self.rate >= 10 else 1}f} {self.unit}/s" if counted else ""),
             (2, f"{clock(left)} left" if left is not None else ""),
         ]
         return [(rank, text) for rank, text in found if text]

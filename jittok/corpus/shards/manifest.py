@@ -17,7 +17,7 @@ from jittok.corpus.inputs.kinds import PACKINGS, READ_AS
 from jittok.corpus.options import CUTS, FIRST_CUTS, Options
 from jittok.corpus.store import Store, disk, open_store
 from jittok.corpus.store.disk import component, file_name
-from jittok.errors import CorpusError, InWords
+from jittok.errors import CorpusError, InWords, see
 from jittok.tokenizer.loading import of_release
 from jittok.vocab.releases import RELEASES
 
@@ -82,7 +82,7 @@ def read_manifest(place: str | os.PathLike[str] | Store) -> Manifest:
         content = store.read(MANIFEST)
     except FileNotFoundError:
         if next(iter(store.objects(WORK)), None) is not None or (store.local and (store.local / WORK).is_dir()):
-            expected = "a finished one: run the same jittok corpus command again to resume it"
+            expected = "a finished one: run the same jittok corpus command again to resume it" + see("unfinished")
             raise CorpusError(store.place, InWords("an unfinished corpus"), expected) from None
         raise CorpusError(where, InWords("no such file"), "the manifest of a finished corpus") from None
     return parsed(content, where)

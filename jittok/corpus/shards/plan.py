@@ -18,7 +18,7 @@ from jittok.corpus.inputs.sources import STDIN, Source
 from jittok.corpus.options import FIRST_CUTS, Options
 from jittok.corpus.ranges.chats import templates_of
 from jittok.corpus.store import Store
-from jittok.errors import CorpusError, InWords
+from jittok.errors import CorpusError, InWords, see
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -139,6 +139,7 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
     if any(was_ruled[key] != is_ruled.get(key) for key in rules):
         said.append(
             f"jittok {new['jittok']} (begun with {old['jittok']}, whose {_first_rule(was_ruled, is_ruled)} differ)"
+            + see("release")
         )
     if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
         said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")

@@ -17,6 +17,7 @@ import sys
 import time
 
 from jittok.common.digest import blake2b
+from jittok.errors import see
 from jittok.kernels.jit import trust
 from jittok.kernels.jit.trust import log
 
@@ -43,11 +44,11 @@ def cache_dir() -> str | None:
         trust.make_folder(folder)
         reason = _why_not(folder)
         if reason is not None:
-            log.warning("nothing is kept for the next process: %s %s", folder, reason)
+            log.warning("nothing is kept for the next process: %s %s%s", folder, reason, see("cache"))
             return None
         return folder
     except (OSError, RuntimeError) as error:  # RuntimeError: no home directory
-        log.warning("nothing is kept for the next process: no cache folder (%s)", error)
+        log.warning("nothing is kept for the next process: no cache folder (%s)%s", error, see("cache"))
         return None
 
 

@@ -196,28 +196,40 @@ class SentencePieceEncoder:
                 parts.clear()
         yield self._ended(self.mark * spaces + "".join(parts))
 
-    def normalized(self, text: str, pieces_as_one: bool = False) -> tuple[str, list[tuple[int, int]]]:
-        """The same, and the span of each of its characters, in characters of the text.
+    def normalized(self, text: str) -> tuple[str, list[tuple[int, int]]]:
+        """The same, and the span of each of its characters, in characters of the text."""
+        found, units = self._placed(text)
+        spans = [
+            (start + k, start + k + 1) if whole == text[start : start + taken] else (start, start + taken)
+            for new, whole, start, taken in units
+            for k in range(len(whole) - len(new), len(whole))
+        ]
+        after = len(self._behind) if found else 0
+        spans = spans[: len(found) - after]
+        end = spans[-1][1] if spans else 0
+        return found, spans + [(end, end)] * after
 
-        pieces_as_one: each character of a user-defined piece has the span of the piece, as sentencepiece says it
-        """
+    def offsets(self, text: str) -> tuple[str, list[int]]:
+        """The same, and where each of its characters begins and the last one ends, as sentencepiece counts: those of
+        one replacement, or of a user-defined piece, begin together, and what is removed at the end is after it. Empty
+        lists of texts that are removed from their start on."""
+        found, units = self._placed(text)
+        if not units:
+            return "", []
+        starts = [start for new, _, start, _ in units for _ in new]
+        kept = len(found) - len(self._behind)
+        end = starts[kept] if kept < len(starts) else len(text)
+        return found, [*starts[:kept], *[end] * (len(found) - kept + 1)]
+
+    def _placed(self, text: str) -> tuple[str, list[tuple[str, str, int, int]]]:
+        """A normalized text, and what it was made of, as `_rewritten`, before spaces at the end are removed."""
         long = self.long_users.positions(text)
         at = self._begin(text, long)
         if at == len(text):
             return "", []
-        out, units = [self._front], [(at, at)] * len(self._front)
-        for new, whole, start, taken in self._rewritten(text, at, long):
-            if whole == text[start : start + taken] and not pieces_as_one:
-                own = [(k, k + 1) for k in range(start, start + taken)]
-            else:
-                own = [(start, start + taken)] * len(whole)
-            out.append(new.replace(" ", self.mark))
-            units += own[len(own) - len(new) :]
-        found = self._ended("".join(out))
-        after = len(self._behind)
-        units = units[: len(found) - after]
-        end = units[-1][1] if units else at
-        return found, units + [(end, end)] * after
+        front = [(self._front, self._front, at, 0)] if self._front else []
+        units = [*front, *self._rewritten(text, at, long)]
+        return self._ended("".join(new.replace(" ", self.mark) for new, *_ in units)), units
 
     @property
     def _front(self) -> str:

@@ -11,12 +11,14 @@ import fnmatch
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from jittok.common.display.progress import Progress, Show, Shown, shown
 from jittok.common.writers.atomic_files import naming
 from jittok.corpus.inputs.decompression import Read, open_unpacked
 from jittok.corpus.inputs.finding import Seen, check_looks, check_options, find_sources
@@ -51,16 +53,6 @@ PACKED = 16
 """A packed file may be this many times longer than it looks."""
 
 
-@dataclass(frozen=True)
-class CountProgress:
-    """Progress of counting."""
-
-    documents: int
-    text_bytes: int
-    read: int
-    total: int | None
-
-
 def sources_of(
     inputs: Sequence[str | os.PathLike[str]], reading: Reading, left_out: list[str] | None = None
 ) -> list[Source]:
@@ -88,7 +80,7 @@ def count_files(
     reading: Reading | None = None,
     weights: Mapping[str, float] | None = None,
     work: str | os.PathLike[str] | None = None,
-    report: Callable[[CountProgress], None] | None = None,
+    progress: Show = False,
     left_out: list[str] | None = None,
     beside: Sequence[Source] = (),
 ) -> Counts:
@@ -96,6 +88,7 @@ def count_files(
 
     weights: pattern of names -> what each word of such a file counts (the first that matches; 1 without)
     work: a folder from which an interrupted call goes on
+    progress: as for `jittok.train`
     left_out: gets what of folders and globs is not read
     beside: what else is read as `reading` says, which an option of it may be meant for
 
@@ -109,7 +102,8 @@ def count_files(
     check_options([*sources, *beside], reading)
     run = _Run(sources, how, reading, dict(weights or {}), Path(work) if work is not None else None)
     try:
-        return run.go(report)
+        with shown(progress) as show:
+            return run.go(show)
     finally:
         run.close()
 
@@ -214,8 +208,9 @@ class _Run:
             self.tally.bytes += size
             self.done |= ranges
 
-    def go(self, report: Callable[[CountProgress], None] | None) -> Counts:
+    def go(self, show: Shown) -> Counts:
         """Count the remaining ranges."""
+        start = time.monotonic()
         sizes = [source.size for source in self.sources]
         total = None if None in sizes else sum(size or 0 for size in sizes)
         documents = size = read = 0
@@ -234,8 +229,8 @@ class _Run:
                 documents += read_of.documents - is_continued(raw.key, self.sources[raw.key.source])
                 size += read_of.size
                 read += raw.new
-                if report is not None:
-                    report(CountProgress(documents, size, read, total))
+                seconds = time.monotonic() - start
+                show(Progress("count", read, total, "bytes", seconds, documents, text_bytes=size))
         for source in self.sources:
             source.check_unchanged()
         if self.ledger is not None:

@@ -9,6 +9,7 @@ digits; the threads that do the work change nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.common.display.progress import Bar, Show
 from jittok.encode.threads.stretches import thread_count
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation, stoppable_pool
@@ -56,16 +58,18 @@ class UnigramStep(NamedTuple):
 
 def train_unigram(
     texts: Any = None, size: int = 8000, *, words: Counts | None = None, threads: int | None = None,
-    memory: int | None = None, log: Callable[[UnigramStep], None] | None = None, **options: Any,
+    memory: int | None = None, log: Callable[[UnigramStep], None] | None = None, progress: Show = "auto",
+    **options: Any,
 ) -> SpmTrained:  # fmt: skip
     """Train sentencepiece's Unigram on texts (lines are sentences), or on runs with the space after them.
 
-    log: is called after every maximization. options: fields of `SpmOptions`; `byte_fallback` is off if not given.
+    log: is called after every maximization. progress: as for `jittok.train`. options: fields of
+    `SpmOptions`; `byte_fallback` is off if not given.
     """
     chosen = SpmOptions(size, **{"byte_fallback": False, **options})
     if words is None:
-        words = count(texts, how=followed_of(chosen, threads, memory))
-    return train_unigram_counts(words, chosen, threads, log)
+        words = count(texts, how=followed_of(chosen, threads, memory), progress=progress)
+    return train_unigram_counts(words, chosen, threads, log, progress)
 
 
 def followed_of(options: SpmOptions, threads: int | None = None, memory: int | None = None) -> How:
@@ -74,8 +78,9 @@ def followed_of(options: SpmOptions, threads: int | None = None, memory: int | N
 
 
 def train_unigram_counts(
-    counts: Counts, options: SpmOptions, threads: int | None = None, log: Callable[[UnigramStep], None] | None = None
-) -> SpmTrained:
+    counts: Counts, options: SpmOptions, threads: int | None = None, log: Callable[[UnigramStep], None] | None = None,
+    progress: Show = False,
+) -> SpmTrained:  # fmt: skip
     """The pieces of counted runs. CorpusError when there are none, or the size is below symbols and characters."""
     sentences = sentences_of(counts, options)
     if not sentences.required:
@@ -87,18 +92,7 @@ def train_unigram_counts(
         raise CorpusError("--size", options.size, f"{expected}{len(sentences.required)} characters")
     model = seed_model(sentences, options)
     model.threads = thread_count(threads)
-    goal = int(options.size * SPARE)
-    while True:
-        for turn in range(SUB_STEPS):
-            tokens = 0 if log is None else int(_best_counts(model, options.slices)[1])
-            expected_counts, objective = expectation(model, options.slices)
-            _maximize(model, expected_counts)
-            if log is not None:
-                log(UnigramStep(turn, model.spots.size, objective, tokens))
-        before = model.spots.size
-        _prune(model, goal, options.slices)
-        if model.spots.size <= goal or model.spots.size == before:
-            break
+    _learn(model, int(options.size * SPARE), options.slices, log, progress)
     shadowed = np.empty(model.spots.size, np.uint8)
     find_shadowed(model.lattice, model.spots, model.sizes, np.empty(options.max_piece_length + 1, F), shadowed)
     kept = np.flatnonzero(shadowed == 0)
@@ -110,6 +104,27 @@ def train_unigram_counts(
         [*heads, *(text for text, _ in pieces)], [*scores, *(score for _, score in pieces)],
         [*types, *([NORMAL] * len(pieces))], options, None, said, "unigram",
     )  # fmt: skip
+
+
+def _learn(
+    model: TrainingModel, goal: int, slices: int, log: Callable[[UnigramStep], None] | None, progress: Show
+) -> None:
+    """Expectation, maximization and pruning, in turns, until there are no more pieces than the goal."""
+    rounds = max(1, math.ceil(math.log(max(model.spots.size, 1) / max(goal, 1), 1 / SHRINKS)))
+    with Bar("train", rounds, "rounds", progress) as bar:
+        while True:
+            for turn in range(SUB_STEPS):
+                tokens = 0 if log is None else int(_best_counts(model, slices)[1])
+                expected_counts, objective = expectation(model, slices)
+                _maximize(model, expected_counts)
+                if log is not None:
+                    log(UnigramStep(turn, model.spots.size, objective, tokens))
+                bar.update(1 / (SUB_STEPS + 1))
+            before = model.spots.size
+            _prune(model, goal, slices)
+            bar.update(1 / (SUB_STEPS + 1))
+            if model.spots.size <= goal or model.spots.size == before:
+                return
 
 
 def _slices(model: TrainingModel, slices: int, run: Callable[[int], Any]) -> Iterator[Any]:

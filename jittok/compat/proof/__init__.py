@@ -4,6 +4,6 @@
 differ, `prove` compares and times.
 """
 
-from jittok.compare.proof.prove import Difference, Proof, prove
+from jittok.compat.proof.prove import Difference, Proof, prove
 
 __all__ = ["Difference", "Proof", "prove"]

@@ -1,13 +1,13 @@
 """A tokenizer file in its own library: llama.cpp for a GGUF, tokenizers for a tokenizer.json, and so on.
 
-    kind            library                 with special tokens
-    GGUF            llama-cpp-python        added around a text, and found in it
-    tokenizer.json  tokenizers              added around a text, and found in it
-    vocab files     transformers            added around a text, and found in it
-    .model          sentencepiece           neither
-    ranks           tiktoken                found in a text
-    tekken.json     mistral-common          neither
-    RWKV's list     pyrwkv-tokenizer        neither
+    kind            library                 with special tokens                     spans
+    GGUF            llama-cpp-python        added around a text, and found in it    none
+    tokenizer.json  tokenizers              added around a text, and found in it    characters
+    vocab files     transformers            added around a text, and found in it    characters
+    .model          sentencepiece           neither                                 characters
+    ranks           tiktoken                found in a text                         where each token starts
+    tekken.json     mistral-common          neither                                 none
+    RWKV's list     pyrwkv-tokenizer        neither                                 none
 
 Each gives ids of a text by its own code from its own reading of the file: nothing of jittok's takes part.
 """
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.steps import Cut
+from jittok.compat.proof.spans import Spans
 from jittok.errors import InWords, UnsupportedVocab
 from jittok.vocab import Vocab
 from jittok.vocab.releases import NEWEST, RELEASES
@@ -47,6 +48,7 @@ class Library(NamedTuple):
     ways: tuple[tuple[bool, bool], ...]  # (add_special, parse_special) that it can be asked for
     encode_many: Callable[[list[str]], Any]  # its fastest call on one thread; without special tokens
     stages: Callable[[str], tuple[str, list[str]]] | None = None  # normalized text, pre-tokens
+    spans: Callable[[str, bool, bool], Spans] | None = None  # of the same arguments as encode
     note: str = ""
 
 
@@ -148,9 +150,15 @@ def _backend(name: str, version: str, backend: Any) -> Library:
     backend.no_truncation()
     backend.no_padding()
 
-    def encode(text: str, around: bool, found: bool) -> list[int]:
+    def row(text: str, around: bool, found: bool) -> Any:
         backend.encode_special_tokens = not found
-        return list(backend.encode(text, add_special_tokens=around).ids)
+        return backend.encode(text, add_special_tokens=around)
+
+    def encode(text: str, around: bool, found: bool) -> list[int]:
+        return list(row(text, around, found).ids)
+
+    def spans(text: str, around: bool, found: bool) -> Spans:
+        return list(row(text, around, found).offsets)
 
     def many(texts: list[str]) -> Any:
         backend.encode_special_tokens = True
@@ -164,7 +172,8 @@ def _backend(name: str, version: str, backend: Any) -> Library:
     def decode(ids: list[int]) -> str:
         return str(backend.decode(ids, skip_special_tokens=False))
 
-    return Library(name, version, encode, decode, ALL_WAYS, many, stages if hasattr(backend, "normalizer") else None)
+    shown = stages if hasattr(backend, "normalizer") else None
+    return Library(name, version, encode, decode, ALL_WAYS, many, shown, spans)
 
 
 def _tokenizers(path: Path, _: Any, version: str) -> Library:
@@ -204,9 +213,15 @@ def _sentencepiece(path: Path, _: Any, version: str) -> Library:
     def decode(ids: list[int]) -> str:
         return str(model.decode(ids))
 
+    def spans(text: str, *_: bool) -> Spans:
+        if hasattr(model, "encode_as_offset_mapping"):
+            return list(model.encode_as_offset_mapping(text)["offsets"])
+        older: Any = model  # before 0.2.3
+        return [(piece.begin, piece.end) for piece in older.encode(text, out_type="immutable_proto").pieces]
+
     return Library(
         "sentencepiece", version, lambda text, *_: list(model.encode(text)), decode, (PLAIN,),
-        lambda texts: model.encode(texts, num_threads=1),
+        lambda texts: model.encode(texts, num_threads=1), spans=spans,
     )  # fmt: skip
 
 
@@ -229,7 +244,10 @@ def _tiktoken(path: Path, vocab: Any, version: str) -> Library:
     def many(texts: list[str]) -> Any:
         return [encoding.encode_ordinary(text) for text in texts]
 
-    return Library("tiktoken", version, encode, encoding.decode, (PLAIN, FOUND), many)
+    def spans(text: str, around: bool, found: bool) -> Spans:
+        return list(encoding.decode_with_offsets(encode(text, around, found))[1])
+
+    return Library("tiktoken", version, encode, encoding.decode, (PLAIN, FOUND), many, spans=spans)
 
 
 def _tekken(path: Path, _: Any, version: str) -> Library:

@@ -1,8 +1,8 @@
 """`prove`: one tokenizer file, read by jittok and by its own library, on the same texts.
 
 Ids are compared for each way in which the library can be asked for special tokens, then the text that the ids decode
-to. Where ids differ, the text is cut down to the shortest part that still differs, and the first stage whose output
-differs is named. Both are timed on one thread, in turns, by CPU time.
+to, then the spans of tokens where the library gives them. What differs is cut down to the shortest part of a text that
+still differs, and the first stage whose output differs is named. Both are timed on one thread, in turns, by CPU time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.common.display.terminal import harmless, one_name, visible
-from jittok.compare.proof.libraries import PLAIN, SAID, Library, installed, kind_of, own_library, release_of
+from jittok.compat.proof.libraries import PLAIN, SAID, Library, installed, kind_of, own_library, release_of
+from jittok.compat.proof.spans import OwnSpans, Spans
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -28,8 +29,8 @@ ROUNDS = 3
 MOST_TIMED = 1 << 20
 """Bytes of texts that both encode for the clock."""
 OPTIONS = ("add_special", "parse_special")
-SHRINKS = 4000
-"""Texts that are tried at most while a text that differs is cut down."""
+SHRINKS, SPAN_SHRINKS = 4000, 400
+"""Texts that are tried at most while a text whose ids, or spans, differ is cut down."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ class Difference:
 
     where: str
     text: str
-    about: str  # "ids" or "text"
+    about: str  # "ids", "text" or "spans"
     options: str  # of encode, as Python; empty for the defaults
-    jittok: list[int] | str
-    library: list[int] | str
+    jittok: Spans | str
+    library: Spans | str
     pieces: tuple[list[str], list[str]]
     cause: str
 
@@ -61,6 +62,7 @@ class Proof:
     bytes: int
     ids: int
     decoded: bool  # whether the library's text of the ids was compared
+    spans: tuple[int, int] | None  # texts whose spans were compared, their characters; None: the library gives none
     special: tuple[str, ...]  # what was done with special tokens, each text in all ways
     difference: Difference | None
     differing: int  # texts
@@ -95,6 +97,10 @@ class Proof:
         )
         if self.difference is None:
             lines.append(f"  equal: {what} of {asked}")
+            spans = f"{self.library} gives no spans of tokens"
+            if self.spans is not None:
+                spans = "equal: spans of {:,} of them, of {:,} characters".format(*self.spans)
+            lines.append(f"  {spans}")
         else:
             lines += [f"  DIFFERENT: {self.differing:,} of {asked}", *_told(self.difference, self.library)]
         if self.seconds:
@@ -144,11 +150,12 @@ def prove(
         release = {"llama_cpp": release_of(installed("gguf"))[0]}
         tok = jittok.load(file, **release, **options)
     library = own_library(file, tok.vocab)
+    asked = _Asked(tok, library)
     found: Difference | None = None
     count = size = ids = differing = 0
     kept: list[str] = []
     for where, text in texts:
-        mine, difference = _first_difference(tok, library, where, text)
+        mine, difference = asked.first_difference(where, text)
         differing += difference is not None
         found = found or difference
         encoded = len(text.encode())
@@ -161,8 +168,8 @@ def prove(
     return Proof(
         file=name or os.fsdecode(file), sha256=_sha256(Path(file)), type=tok.type, tokens=tok.vocab_size,
         jittok=jittok.__version__, library=library.name, version=library.version, texts=count, bytes=size, ids=ids,
-        decoded=library.decode is not None, special=tuple(SAID[way] for way in library.ways), difference=found,
-        differing=differing,
+        decoded=library.decode is not None, spans=asked.spans, special=tuple(SAID[way] for way in library.ways),
+        difference=found, differing=differing,
         seconds=seconds, timed=sum(len(text.encode()) for text in kept), machine=_machine(), note=library.note,
     )  # fmt: skip
 
@@ -208,17 +215,55 @@ def _timed(fresh: Callable[[], Tokenizer], library: Library, texts: list[str]) -
     return max(best[0], 1e-9), best[1]
 
 
-def _first_difference(tok: Tokenizer, library: Library, where: str, text: str) -> tuple[int, Difference | None]:
-    """The number of ids of a text, and its first difference."""
-    mine: list[int] = []
-    for way in library.ways:
-        mine = _ids(tok, text, way)
-        if mine != library.encode(text, *way):
-            return len(mine), _shortest(tok, library, where, text, way)
-    plain = _ids(tok, text, PLAIN)
-    if library.decode is not None and (shown := tok.decode(plain)) != (its := library.decode(plain)):
-        return len(plain), Difference(where, text, "text", "", shown, its, ([], []), "decoding of the same ids")
-    return len(plain), None
+class _Asked:
+    """Both, asked of one text after the other."""
+
+    def __init__(self, tok: Tokenizer, library: Library) -> None:
+        self.tok, self.library = tok, library
+        self.spans = None if library.spans is None else (0, 0)  # texts whose spans were compared, their characters
+        self._own = None if library.spans is None else OwnSpans(tok, library.name)
+
+    def first_difference(self, where: str, text: str) -> tuple[int, Difference | None]:
+        """The number of ids of a text, and its first difference."""
+        tok, library, mine = self.tok, self.library, list[int]()
+        for way in library.ways:
+            mine = _ids(tok, text, way)
+            if mine != library.encode(text, *way):
+                return len(mine), self._of_ids(where, text, way)
+        plain = _ids(tok, text, PLAIN)
+        if library.decode is not None and (shown := tok.decode(plain)) != (its := library.decode(plain)):
+            return len(plain), Difference(where, text, "text", "", shown, its, ([], []), "decoding of the same ids")
+        return len(plain), self._of_spans(where, text)
+
+    def _of_ids(self, where: str, text: str, way: tuple[bool, bool]) -> Difference:
+        """The difference on the shortest part of a text that is found by halving."""
+        tok, library = self.tok, self.library
+
+        def differs(part: str) -> bool:
+            return _ids(tok, part, way) != library.encode(part, *way)
+
+        part = shortened(text, differs)
+        mine, its = _ids(tok, part, way), library.encode(part, *way)
+        pieces = (_pieces(tok, mine), _pieces(tok, its))
+        return Difference(where, part, "ids", _options(way), mine, its, pieces, _cause(tok, library, part, way))
+
+    def _of_spans(self, where: str, text: str) -> Difference | None:
+        """The first difference of spans; ids are equal."""
+        own, theirs, tok = self._own, self.library.spans, self.tok
+        if own is None or theirs is None or (part := own.part(text)) is None:
+            return None
+        texts, characters = self.spans or (0, 0)
+        self.spans = texts + 1, characters + len(part)
+        for way in dict.fromkeys((self.library.ways[0], self.library.ways[-1])):
+            if own(part, way) == theirs(part, *way):
+                continue
+            part = shortened(part, lambda short: own(short, way) != theirs(short, *way), SPAN_SHRINKS)  # noqa: B023
+            mine, its = own(part, way), theirs(part, *way)
+            pieces = _pieces(tok, _ids(tok, part, way))
+            first = next((k for k, (a, b) in enumerate(zip(mine, its, strict=False)) if a != b), len(mine) - 1)
+            cause = f"spans of the same ids, from token {first}, {pieces[first]!r}" if pieces else "spans of no ids"
+            return Difference(where, part, "spans", _options(way), mine, its, (pieces, []), cause)
+        return None
 
 
 def _ids(tok: Tokenizer, text: str, way: tuple[bool, bool]) -> list[int]:
@@ -226,19 +271,12 @@ def _ids(tok: Tokenizer, text: str, way: tuple[bool, bool]) -> list[int]:
     return ids
 
 
-def _shortest(tok: Tokenizer, library: Library, where: str, text: str, way: tuple[bool, bool]) -> Difference:
-    """The difference on the shortest part of a text that is found by halving."""
+def _pieces(tok: Tokenizer, ids: list[int]) -> list[str]:
+    return [visible(tok.id_to_token(i)) if 0 <= i < tok.vocab_size else "no token" for i in ids]
 
-    def differs(part: str) -> bool:
-        return _ids(tok, part, way) != library.encode(part, *way)
 
-    part = shortened(text, differs)
-    mine, its = _ids(tok, part, way), library.encode(part, *way)
-    pieces = tuple(
-        [visible(tok.id_to_token(i)) if 0 <= i < tok.vocab_size else "no token" for i in row] for row in (mine, its)
-    )
-    options = ", ".join(f"{name}=True" for name, on in zip(OPTIONS, way, strict=True) if on)
-    return Difference(where, part, "ids", options, mine, its, pieces, _cause(tok, library, part, way))  # type: ignore[arg-type]
+def _options(way: tuple[bool, bool]) -> str:
+    return ", ".join(f"{name}=True" for name, on in zip(OPTIONS, way, strict=True) if on)
 
 
 def shortened(text: str, differs: Callable[[str], bool], most: int = SHRINKS) -> str:
@@ -285,7 +323,7 @@ def bundled_texts() -> list[tuple[str, str]]:
     """Texts of many scripts, and sources of this Python: (where, text) pairs, some 600 kB."""
     import sysconfig
 
-    from jittok.compare.proof.texts import TEXTS
+    from jittok.convert.texts import TEXTS
 
     found = [(f"bundled text {number}", text) for number, text in enumerate(TEXTS, 1)]
     folder, size = Path(sysconfig.get_path("stdlib")), 0

@@ -13,9 +13,10 @@ from recorded_files import HERE
 
 import jittok
 from jittok.cli import main
-from jittok.compare.proof import libraries
-from jittok.compare.proof.libraries import LibraryMissing, installed, kind_of, release_of
-from jittok.compare.proof.prove import bundled_texts, prove, shortened
+from jittok.compat.proof import libraries
+from jittok.compat.proof.libraries import LibraryMissing, installed, kind_of, release_of
+from jittok.compat.proof.prove import bundled_texts, prove, shortened
+from jittok.compat.proof.spans import BUDGET, HEAD
 from jittok.vocab.releases import NEWEST
 
 SETS = sorted(path.name.removesuffix(".tar.xz") for path in HERE.glob("*.tar.xz"))
@@ -53,7 +54,10 @@ def test_bundled_vocabularies_are_llama_cpps(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"{name}.gguf"
     path.write_bytes(bundled_source(name))
     need(path)
-    assert prove(path, bundled_texts()[:44], timed=False).same
+    found = prove(path, bundled_texts()[:44], timed=False)
+    assert found.same
+    assert found.spans is None
+    assert "llama.cpp gives no spans of tokens" in str(found)
 
 
 def byte_level(folder: Path) -> dict[str, Any]:
@@ -79,11 +83,33 @@ def fewer_merges(content: dict[str, Any]) -> None:
     content["model"]["merges"] = content["model"]["merges"][: len(content["model"]["merges"]) // 2]
 
 
+def drop_letters(content: dict[str, Any]) -> None:
+    content["decoder"] = {
+        "type": "Sequence",
+        "decoders": [content["decoder"], {"type": "Replace", "pattern": {"String": "answer"}, "content": "answers"}],
+    }
+
+
+def keep_spaces_in_spans(content: dict[str, Any]) -> None:
+    content["post_processor"]["trim_offsets"] = not content["post_processor"]["trim_offsets"]
+
+
 @pytest.mark.parametrize(
-    ("plant", "cause"), [(lowercase, "normalizer: "), (cut_digits, "split: "), (fewer_merges, "model: ")]
+    ("plant", "about", "cause"),
+    [
+        (lowercase, "ids", "normalizer: "),
+        (cut_digits, "ids", "split: "),
+        (fewer_merges, "ids", "model: "),
+        (drop_letters, "text", "decoding of the same ids"),
+        (keep_spaces_in_spans, "spans", "spans of the same ids, from token "),
+    ],
 )
 def test_a_planted_difference_is_found_and_named(
-    plant: Callable[[dict[str, Any]], None], cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plant: Callable[[dict[str, Any]], None],
+    about: str,
+    cause: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("tokenizers")
     content = byte_level(tmp_path)
@@ -98,12 +124,46 @@ def test_a_planted_difference_is_found_and_named(
     difference = found.difference
     assert difference is not None
     assert not found.same
-    assert difference.where == "a.txt:7"
+    assert (difference.where, difference.about) == ("a.txt:7", about)
     assert difference.cause.startswith(cause), difference.cause
-    assert len(difference.text) < 20
+    assert len(difference.text) < 20 or about == "text"
     assert difference.jittok != difference.library
     assert "DIFFERENT: 1 of 2 texts" in str(found)
     assert found.report().startswith("```text\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "reader"), [("spm-test-ja", "sentencepiece"), ("mistral-v1", "sentencepiece"), ("r50k_base", "tiktoken")]
+)
+def test_spans_are_those_that_the_library_gives(
+    name: str, reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = unpacked(name, tmp_path)
+    need(path)
+    found = prove(path, TEXTS, timed=False)
+    assert found.same, str(found)
+    assert found.spans == (3, sum(len(text) for _, text in TEXTS))
+    assert "equal: spans of 3 of them" in str(found)
+    read = libraries._READERS[reader]
+
+    def shifted(file: Path, vocab: Any, version: str) -> libraries.Library:
+        library = read(file, vocab, version)
+        spans = library.spans
+        assert spans is not None
+        return library._replace(spans=lambda text, *way: [*spans(text, *way)[:-1], "wrong"])
+
+    monkeypatch.setitem(libraries._READERS, reader, shifted)
+    planted = prove(path, TEXTS, timed=False)
+    assert planted.difference is not None
+    assert (planted.difference.about, planted.differing) == ("spans", 3)
+    assert "spans of encode(text)" in str(planted)
+
+
+def test_spans_by_the_reference_have_a_budget(tmp_path: Path) -> None:
+    path = unpacked("spm-test-ja", tmp_path)
+    need(path)
+    found = prove(path, [(f"text {k}", "a few words " * 300) for k in range(40)], timed=False)
+    assert found.spans == (BUDGET // HEAD, BUDGET)
 
 
 def test_the_status_says_whether_anything_differs(
