@@ -1,9 +1,14 @@
-"""Chats to ids, beside transformers: python bench/chats.py. CPU time of one core, interleaved; ids are the same."""
+"""Chats to ids, beside transformers, and a corpus of chats: python bench/chats.py.
+
+CPU time of one core, interleaved; ids are the same.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +31,8 @@ CASES = (
     ("NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", "tool_result"),
 )
 ROUNDS, CALLS = 15, 60
+CHATS = 20_000
+"""Of five messages each."""
 
 
 def least(*calls: Callable[[], Any]) -> list[float]:
@@ -86,5 +93,35 @@ def main() -> None:
         print(f"{name:<48} {chat:<12} ids {a:7.1f} us, transformers {b:7.1f} us: {b / a:.2f}; with mask {c:7.1f} us")
 
 
+def corpus() -> None:
+    """Print a line a format: chats a second of `jittok corpus`, one thread, with and without masks."""
+    import jittok.corpus
+
+    tok, rng = standin(("<|im_start|>", "<|im_end|>")), random.Random(1)
+    said = "the tokens of a text are what the model reads and the assistant says how many there are in Zürich"
+    words = said.split(" ")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (folder / "chats.jsonl").open("w") as file:
+            for _ in range(CHATS):
+                roles = ("system", "user", "assistant", "user", "assistant")
+                turns = [{"role": r, "content": " ".join(rng.choices(words, k=rng.randrange(5, 80)))} for r in roles]
+                file.write(json.dumps({"messages": turns}) + "\n")
+        for form in ("npy", "arrow"):
+            for learn in (None, "assistant"):
+                options = jittok.corpus.Options(formats=(form,), messages="messages", learn=learn, template=PLAIN)
+                spent = float("inf")
+                for number in range(3):
+                    begin = time.process_time()
+                    made = jittok.corpus.compile_corpus(
+                        [folder / "chats.jsonl"], tok, folder / f"{form}{learn}{number}", options, threads=1,
+                        check_space=False, progress=False,
+                    )  # fmt: skip
+                    spent = min(spent, time.process_time() - begin)
+                told = "ids and masks" if learn else "ids"
+                print(f"corpus, {form}, {told}: {CHATS / spent:,.0f} chats/s, {made.tokens / spent:,.0f} tokens/s")
+
+
 if __name__ == "__main__":
     main()
+    corpus()

@@ -63,7 +63,6 @@ def encode_many(conversations: Conversations, asked: Sequence[Asked], rule: Rule
         try:
             request = rule.request if tools is None else rule.request._replace(tools=tools)
             encoding, rendered = conversations.rendered(messages, request, rule.variables)
-            rendered.text.encode()
             if rule.masked and not encoding.generates and _says(messages):
                 check_written(rendered, are_assistants(rendered))
         except OF_A_CHAT as error:

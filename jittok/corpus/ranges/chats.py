@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 AT_ONCE = 512
 """Chats that are rendered between two checks for cancellation, and encoded together: about 50 ms."""
 SURROGATE = re.compile("[\ud800-\udfff]")
+ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape of JSON that may be half of a pair."""
 SHOWN = 60
 
 
@@ -165,7 +167,7 @@ class ChatEncoder:
         messages, tools = self._field(row, str(self.options.messages), False), None
         if self.options.tools is not None:
             tools = self._field(row, self.options.tools, True) or None
-        if "\\u" in text and SURROGATE.search(json.dumps([messages, tools], ensure_ascii=False)):
+        if ESCAPED.search(text) and SURROGATE.search(json.dumps([messages, tools], ensure_ascii=False)):
             if not mend:
                 raise _Surrogate
             messages, tools = _mended(messages), _mended(tools)
