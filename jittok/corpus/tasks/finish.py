@@ -70,6 +70,7 @@ def _not_done(store: Store, missing: list[int], count: int, failed: list[int]) -
     if not failed:
         return Unfinished(store.place, InWords(said), expected)
     why = read_failed(store, failed[0])
+    expected += " (jittok corpus status tells why each failed)"
     here, there = (
         Unfinished(store.place, InWords(f"{said}; failed: {_numbers(failed)} ({reason})"), expected)
         for reason in (why, why.on_command_line)
