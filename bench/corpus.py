@@ -77,7 +77,7 @@ class Row(NamedTuple):
 
     def line(self) -> str:
         digits = 0 if abs(self.found) >= 20 else 1 if self.unit == "%" else 2
-        floor, goal = ("" if bound is None else f"{bound:g}" for bound in (self.floor, self.goal))
+        floor, goal = ("" if bound is None else f"{bound:.4g}" for bound in (self.floor, self.goal))
         found = f"{self.found:,.{digits}f} {self.unit}".strip()
         return f"| {self.what} | {found} | {floor} | {goal} | {self.reached()} |"
 
