@@ -60,8 +60,8 @@ _WITH_VALUE = r"(?<![\w-])--(engine|input-format|llama-cpp|on-error|pre) (\w[\w.
 _SAME = (
     "alphabet append-eos bos by cache-bytes column dtype engine eos explain field join keep learn like "
     "limit-alphabet llama-cpp max-document-bytes max-token-length memory messages min-frequency normalization now "
-    "on-error out pad pre pre-regex range-bytes sample separator shard-bytes size special template tools "
-    "train-val trusted unk weight work"
+    "on-error out pad pre pre-regex range-bytes sample separator shard-bytes shuffle-documents size special template "
+    "tools train-val trusted unk weight work"
 )
 IN_PYTHON = {
     **{name: name.replace("-", "_") for name in _SAME.split()},

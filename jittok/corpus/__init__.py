@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Planned,
         Ran,
         Summary,
+        abandon_corpus,
         compile_corpus,
         corpus_status,
         finish_corpus,
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     from jittok.corpus.reading.sequences import Packed, Sequences, WithMask, WithTargets, sequences
     from jittok.corpus.shards.fields import fields
     from jittok.corpus.shards.readback import Corpus, open  # noqa: A004  jittok.corpus.open is what one looks for
+    from jittok.corpus.tasks.abandon import Abandoned
     from jittok.corpus.verifier import verify
 
 __all__ = [
-    "Corpus", "Loader", "Options", "Packed", "Planned", "Ran", "Sequences", "Summary", "WithMask", "WithTargets",
-    "batches", "compile_corpus", "corpus_status", "fields", "finish_corpus", "open", "plan_corpus", "run_corpus",
-    "sequences", "verify",
+    "Abandoned", "Corpus", "Loader", "Options", "Packed", "Planned", "Ran", "Sequences", "Summary", "WithMask",
+    "WithTargets", "abandon_corpus", "batches", "compile_corpus", "corpus_status", "fields", "finish_corpus", "open",
+    "plan_corpus", "run_corpus", "sequences", "verify",
 ]  # fmt: skip
 _HOME = {
     "reading.batches": ("batches",),
@@ -41,6 +43,7 @@ _HOME = {
         "Planned",
         "Ran",
         "Summary",
+        "abandon_corpus",
         "compile_corpus",
         "corpus_status",
         "finish_corpus",
@@ -49,6 +52,7 @@ _HOME = {
     ),
     "options": ("Options",),
     "shards.readback": ("Corpus", "open"),
+    "tasks.abandon": ("Abandoned",),
     "verifier": ("verify",),
 }
 

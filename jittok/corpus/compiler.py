@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jittok.common.display.progress import Show, Shown, shown
@@ -23,11 +23,12 @@ from jittok.corpus.options import Options
 from jittok.corpus.progress import Counts, progress_of
 from jittok.corpus.ranges.encoder import RangeEncoder
 from jittok.corpus.shards.manifest import (
-    MANIFEST,
     Manifest,
     cuts_of,
     files_of,
+    finished,
     read_manifest,
+    side_of,
     with_recorded_release,
 )
 from jittok.corpus.shards.plan import (
@@ -42,13 +43,14 @@ from jittok.corpus.shards.plan import (
 )
 from jittok.corpus.shards.writer import fault_of
 from jittok.corpus.store import Store, open_store
+from jittok.corpus.tasks.abandon import Abandoned, abandon
 from jittok.corpus.tasks.begin import begin, changed_inputs, check_out, check_work, done_of, locked
 from jittok.corpus.tasks.crew import Crew
 from jittok.corpus.tasks.finish import Status, finish, status_of
 from jittok.corpus.tasks.on_ray import run_on_ray
+from jittok.corpus.tasks.output import SCRATCH, Work
 from jittok.corpus.tasks.plan import WORK, Plan, read_plan
 from jittok.corpus.tasks.records import Done, listed, name_of, read_failed
-from jittok.corpus.tasks.run import SCRATCH, Work
 from jittok.corpus.tasks.shares import Claims, part_of
 from jittok.encode.threads.stretches import thread_count
 from jittok.errors import CorpusError, InWords
@@ -79,10 +81,12 @@ class Summary:
     resumed: int
     left_out: tuple[str, ...] = ()
     lost_inputs: int = 0  # inputs of which something, or all, could not be read
+    sides: dict[str, Summary] = field(default_factory=dict, hash=False)  # train and val, where documents were divided
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
+        """As plain data; `sides` only where there are some."""
+        found = asdict(self)
+        return found if self.sides else {name: value for name, value in found.items() if name != "sides"}
 
 
 def compile_corpus(
@@ -113,9 +117,9 @@ def compile_corpus(
     made = _prepared(inputs, tok, out, options, max_document_bytes)
     store = made.store
     with locked(store), naming(store.grows):
-        if store.head(MANIFEST) is not None:
-            manifest = _check_finished(made)
-            return _summary(made, manifest, time.perf_counter() - start, manifest["documents"])
+        if finished(store):
+            found = summary_of(store, _check_finished(made), start, left_out=made.left_out)
+            return replace(found, resumed=found.documents)
         plan = begin(store, made.facts(), made.sources, made.options)
         if store.local is not None:
             store.clear(SCRATCH)  # of calls that were killed: this one is alone here
@@ -124,8 +128,7 @@ def compile_corpus(
             if check_space:
                 run.check_space()
             run.go(engine, threads, stop)
-        manifest = finish(store)
-        return _summary(made, manifest, time.perf_counter() - start, run.resumed)
+        return summary_of(store, finish(store), start, run.resumed, made.left_out)
 
 
 class _Prepared(NamedTuple):
@@ -166,12 +169,7 @@ def inputs_of(inputs: Sequence[Place], options: Options, store: Store) -> tuple[
     """The inputs of a corpus, and what was left out. CorpusError for any that are not what the options expect, and for
     an output that cannot be one: checked before anything is written."""
     check_out(store)
-    ours = store.local
-    if ours is not None and options.part == ours.name:  # the other part lies beside this one
-        ours = ours.parent
-    sources, left_out = find_sources(inputs, options, without=ours)
-    if options.part is not None and any(source.size is None for source in sources):
-        raise CorpusError("--train-val", InWords("an input that can be read once"), "files: each part reads them")
+    sources, left_out = find_sources(inputs, options, without=store.local)
     check_looks(sources, options)
     check_options(sources, options)
     return sources, left_out
@@ -230,19 +228,26 @@ class _Run:
         self._tell(Counts(record.documents, record.tokens, record.text_bytes, record.read))
 
 
-def _check_finished(made: _Prepared) -> Manifest:
-    """The manifest of a finished corpus, if it is what this call would write. CorpusError otherwise."""
+def _check_finished(made: _Prepared) -> dict[str, Manifest]:
+    """The manifests of a finished corpus, if it is what this call would write. CorpusError otherwise."""
     check_work(made.store)
-    manifest = read_manifest(made.store)
-    found = differences(manifest, made.facts(), on_error_may_change=manifest["bad_documents"] == 0)
+    manifests = _manifests(made.store)
+    first = next(iter(manifests.values()))
+    found = differences(first, made.facts(), on_error_may_change=first["bad_documents"] == 0)
     if found:
         raise different(made.store.place, found)
-    wrong = changed_inputs(manifest, made.sources, made.options, range(len(made.sources)))
+    wrong = changed_inputs(first, made.sources, made.options, range(len(made.sources)))
     if wrong:
         raise changed(made.sources[wrong[0]])
-    _check_files(made.store, manifest)
+    for side, manifest in manifests.items():
+        _check_files(side_of(made.store, side), manifest)
     made.store.clear(WORK)
-    return manifest
+    return manifests
+
+
+def _manifests(store: Store) -> dict[str, Manifest]:
+    """The manifest of each side of a finished corpus."""
+    return {side: read_manifest(side_of(store, side)) for side in finished(store)}
 
 
 def _check_files(store: Store, manifest: Manifest) -> None:
@@ -254,19 +259,29 @@ def _check_files(store: Store, manifest: Manifest) -> None:
         raise CorpusError(store.where(name), f"{fault}{more}", f"what was written: {REMEDY}")
 
 
-def _summary(made: _Prepared, found: Manifest, seconds: float, resumed: int) -> Summary:
-    return summary_of(made.store, found, seconds, resumed, made.left_out)
-
-
 def summary_of(
-    store: Store, found: Manifest, seconds: float = 0.0, resumed: int = 0, left_out: Sequence[str] = ()
+    store: Store, manifests: dict[str, Manifest], start: float, resumed: int = 0, left_out: Sequence[str] = ()
 ) -> Summary:
-    """The summary of a finished corpus."""
+    """The summary of a finished corpus, which was begun at `start`."""
+    seconds = time.perf_counter() - start
+    found = {side: _summary(side_of(store, side).place, manifest, seconds) for side, manifest in manifests.items()}
+    sums = {name: sum(getattr(each, name) for each in found.values()) for name in SUMMED}
+    return replace(
+        next(iter(found.values())), out=store.place, resumed=resumed, left_out=tuple(left_out), **sums,
+        sides=found if len(found) > 1 else {},
+    )  # fmt: skip
+
+
+SUMMED = ("documents", "tokens", "text_bytes", "shards", "bytes")
+"""Numbers that are of one side each."""
+
+
+def _summary(place: str, found: Manifest, seconds: float) -> Summary:
     size = sum(file["bytes"] for file in files_of(found))
     numbers = {key: found[key] for key in ("documents", "tokens", "text_bytes", "blank_lines", "bad_documents")}
     return Summary(
-        out=store.place, shards=len(found["shards"]), bytes=size, seconds=seconds, resumed=resumed,
-        left_out=tuple(left_out), lost_inputs=sum("lost" in row for row in found["inputs"]), **numbers,
+        out=place, shards=len(found["shards"]), bytes=size, seconds=seconds, resumed=0,
+        lost_inputs=sum("lost" in row for row in found["inputs"]), **numbers,
     )  # fmt: skip
 
 
@@ -304,7 +319,7 @@ def plan_corpus(
     made = _prepared(inputs, tok, out, options)
     store = made.store
     with locked(store), naming(store.grows):
-        if store.head(MANIFEST) is not None:
+        if finished(store):
             raise CorpusError(store.place, InWords("a finished corpus"), "an empty folder, or an unfinished corpus")
         plan = begin(store, made.facts(), made.sources, made.options, parts)
     size = sum(source.size or 0 for source in made.sources)
@@ -351,8 +366,7 @@ def run_corpus(
     """
     start, store = time.perf_counter(), open_store(out)
     check_work(store)
-    if store.head(MANIFEST) is not None:
-        read_manifest(store)
+    if _manifests(store):
         return Ran(store.place, 0, 0, 0, 0, 0, time.perf_counter() - start, {})
     plan = planned(store)
     work = _work_of(store, plan, tok)
@@ -373,7 +387,10 @@ def run_corpus(
             ended=claims.release if claims else None, stop=stop, report=run._tell,
         )  # fmt: skip
         crew.run()
-        failed: dict[int, str] = {number: read_failed(store, number) for number in sorted(crew.errors)}
+        given_up = claims.given_up if claims else set[int]()
+        failed: dict[int, str] = {
+            number: read_failed(store, number) for number in sorted(crew.errors.keys() | given_up)
+        }
     return Ran(
         store.place, len(done), len(before), sum(record.documents for record in done),
         sum(record.tokens for record in done), sum(record.text_bytes for record in done),
@@ -419,10 +436,25 @@ def corpus_status(out: Place) -> Status | None:
     """How far a planned corpus is, None if it is finished. CorpusError where nothing was planned."""
     store = open_store(out)
     check_work(store)
-    if store.head(MANIFEST) is not None:
-        read_manifest(store)
+    if _manifests(store):
         return None
     return status_of(store, planned(store))
+
+
+def abandon_corpus(
+    out: Place, *, dry_run: bool = False, tell: Callable[[Abandoned], object] = lambda _: None
+) -> Abandoned:
+    """Remove an unfinished corpus: its plan, records and shards, and no other file. What goes; `tell` is called with it
+    before. `dry_run`: nothing goes.
+
+    CorpusError for a finished corpus, where nothing was planned, and while processes hold leases on its tasks.
+    """
+    store = open_store(out)
+    check_work(store)
+    if store.local is not None and not store.local.is_dir():
+        planned(store)  # which raises the error: no folder is made
+    with locked(store), naming(store.grows):
+        return abandon(store, dry_run, tell)
 
 
 def finish_corpus(out: Place) -> Summary:
@@ -432,10 +464,10 @@ def finish_corpus(out: Place) -> Summary:
     """
     store, start = open_store(out), time.perf_counter()
     check_work(store)
-    if store.head(MANIFEST) is not None:
-        manifest = read_manifest(store)
+    manifests = _manifests(store)
+    if manifests:
         store.clear(WORK)
     else:
         with locked(store), naming(store.grows):
-            manifest = finish(store)
-    return summary_of(store, manifest, time.perf_counter() - start)
+            manifests = finish(store)
+    return summary_of(store, manifests, start)

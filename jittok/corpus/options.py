@@ -29,7 +29,8 @@ MASKS = "assistant_masks"
 LEARN = ("assistant",)
 """What of a chat can be learned."""
 MOST_KEPT = 50
-PARTS = ("train", "val")
+SIDES = ("train", "val")
+"""What `train_val` makes two corpora of, below the output: for training, for validation."""
 OF_CHATS = {
     "tools": "tools", "learn": "learn", "template": "template", "trusted": "trusted", "variables": "variable",
     "now": "now",
@@ -41,6 +42,8 @@ NOT_OF_CHATS = {
         ("add_special", "parse_special", "append_eos", "eos"), "none: the chat template writes all special tokens"
     ),
 }
+LATER = ("keep", "train_val", "shuffle_documents", "messages", *OF_CHATS)
+"""Options that only those corpora record which use them."""
 DTYPES = ("auto", "uint16", "int32", "uint32")
 
 
@@ -54,8 +57,8 @@ class Options:
     column: str = "text"
     join: str | None = None  # between the texts of a list; None: a list is no text
     keep: tuple[str, ...] = ()  # fields of rows that stand beside the ids
-    part: str | None = None  # of PARTS: only these documents, by `train_val`
-    train_val: float | None = None  # the share that is for training
+    train_val: float | None = None  # the share of documents that is for training
+    shuffle_documents: int | None = None  # the seed of a drawn order of documents
     messages: str | None = None  # each document is a chat: the field or column of its messages
     tools: str | None = None  # that of its tools
     learn: str | None = None  # of LEARN: beside the ids a mask of what is to be learned
@@ -90,11 +93,9 @@ class Options:
         self._check_chats()
         if self.train_val is not None and not 0 < self.train_val < 1:
             raise CorpusError("--train-val", self.train_val, "more than 0 and less than 1")
-        if self.part is not None:
-            _one_of("part", self.part, PARTS)
-        if (self.part is None) != (self.train_val is None):
-            found = InWords("a part without a share" if self.part else "a share without a part")
-            raise CorpusError("--train-val", found, "both: Options(part='train', train_val=0.995)")
+        seed = self.shuffle_documents
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < MOST_BYTES):
+            raise CorpusError("--shuffle-documents", seed, "a seed: a whole number from 0")
         _check_names([("--field", self.field), ("--column", self.column), *(("--keep", each) for each in self.keep)])
         _one_of("--on-error", self.on_error, ON_ERROR)
         _one_of("--dtype", self.dtype, DTYPES)
@@ -164,8 +165,17 @@ class Options:
     def identity(self) -> dict[str, Any]:
         """The options as plain data, for the plan and the manifest."""
         found = {**asdict(self), "formats": list(self.formats), "keep": list(self.keep), "trusted": list(self.trusted)}
-        later = {"keep", "messages", *OF_CHATS}  # which most corpora do not have
-        return {name: value for name, value in found.items() if value or name not in later}
+        return {name: value for name, value in found.items() if name not in LATER or value not in (None, [], {})}
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The folders of the corpora that are made, below the output: "" is the output itself."""
+        return ("",) if self.train_val is None else SIDES
+
+
+def below(side: str, name: str) -> str:
+    """The name of an object of a side, from the output on."""
+    return f"{side}/{name}" if side else name
 
 
 def from_identity(data: Mapping[str, Any]) -> Options:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +21,17 @@ from numpy.typing import NDArray
 from jittok.common.display.progress import Bar, Show
 from jittok.common.pipeline import Pipeline
 from jittok.corpus.inputs.sources import LOST_AT, STDIN, Source, look_at
-from jittok.corpus.options import Options, from_identity
+from jittok.corpus.options import SIDES, Options, from_identity
+from jittok.corpus.ranges.documents import select
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.engines import encode_on_threads
-from jittok.corpus.ranges.units import Key, RawRange, read_unit, units
+from jittok.corpus.ranges.split import of_side, training
+from jittok.corpus.ranges.units import Key, RawRange, read_unit, units_at
 from jittok.corpus.shards import readback
 from jittok.corpus.shards.fields import fields_of
-from jittok.corpus.shards.manifest import Manifest, read_manifest, store_of, with_recorded_release
+from jittok.corpus.shards.manifest import SIDE, Manifest, label_of, read_manifest, store_of, with_recorded_release
 from jittok.corpus.shards.plan import CHAT, chat_facts, input_path
+from jittok.corpus.shards.shuffling import keys_of_range
 from jittok.corpus.shards.writer import fault_of
 from jittok.corpus.store import Store
 from jittok.corpus.tasks.begin import changed_inputs
@@ -77,11 +81,39 @@ class Report:
 class _Place:
     """A range and where its documents lie in the corpus."""
 
+    task: str  # where documents are shuffled, so that each task is read at once
     key: Key
     shard: int
     first: int  # document of the corpus
     documents: int
     first_of_shard: int
+    rows: NDArray[np.int64] | None = field(default=None, compare=False)  # int64[documents]: of the shard
+
+    def of_row(self, row: int) -> dict[str, int]:
+        """Which document row `row` of the range is, of the corpus and of its shard."""
+        at = int(self.rows[row]) if self.rows is not None else 0
+        return {"document": self.first_of_shard + at, "document_of_shard": at}
+
+
+class _Order:
+    """Where the documents of a range are in their shard."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._shards, self._seed = manifest["shards"], manifest["options"].get("shuffle_documents")
+        self._shard, self._places = -1, np.zeros(0, np.int64)
+
+    def rows(self, position: _Place) -> NDArray[np.int64]:
+        """int64[documents]: one after the other, or by the keys of all documents of the shard."""
+        first = position.first - position.first_of_shard
+        if self._seed is None:
+            return np.arange(first, first + position.documents)
+        if self._shard != position.shard:
+            rows = self._shards[position.shard]["ranges"]
+            keys = np.concatenate([keys_of_range(self._seed, row[:3], row[3]) for row in rows])
+            self._places = np.empty(keys.size, np.int64)
+            self._places[np.argsort(keys, kind="stable")] = np.arange(keys.size)
+            self._shard = position.shard
+        return self._places[first : first + position.documents]
 
 
 def verify(
@@ -126,29 +158,38 @@ def verify(
         _check_inputs(manifest, sources, range(share.index, len(sources), share.count), found)
     positions = [position for position in _places(manifest) if position.shard in numbers]
     one_a_shard = _one_a_shard(positions)
-    chosen = (
-        positions if all else sorted({*_sample(positions), *one_a_shard.values()}, key=lambda position: position.key)
-    )
+    chosen = positions if all else {*_sample(positions), *one_a_shard.values()}
+    chosen = sorted(chosen, key=lambda position: (position.task, position.key))
     found.runs = tok.runs
     # the general path is the plain reference: asked again it is no second witness
     keys = {position.key for position in one_a_shard.values()} if tok.runs == KERNELS else set()
-    encoder = ReferenceRangeEncoder(tok, sources, from_identity(manifest["options"]), keys)
+    encoder = ReferenceRangeEncoder(tok, sources, from_identity(manifest["options"]), keys, manifest.get(SIDE, ""))
     found.of_shards = len(numbers) if keys else 0
-    again, fields = _encode_again(encoder, chosen, threads), _Fields(store, manifest)
+    fields = _Fields(store, manifest)
     with Bar("verify", len(chosen), "ranges", progress) as bar:
-        for position in chosen:
-            encoded = next(again, None)
-            if encoded is None or encoded.key != position.key:
-                found.differences.append(_difference(position, sources, "the range is not in the input any more"))
-                break
-            found.ranges += 1
-            found.documents += encoded.lengths.size
-            _compare(encoded, position, corpora, sources, found)
-            fields.compare(encoded, position, found)
+        for placed, encoded in _placed(encoder, chosen, threads, _Order(manifest), found):
+            _compare(encoded, placed, corpora, sources, found)
+            fields.compare(encoded, placed, found)
             if isinstance(encoded, WithTexts):
-                _ask_reference(encoder, encoded, position, found)
+                _ask_reference(encoder, encoded, placed, found)
             bar.update(1)
     return found
+
+
+def _placed(
+    encoder: RangeEncoder, chosen: Sequence[_Place], threads: int | None, order: _Order, found: Report
+) -> Iterator[tuple[_Place, Encoded]]:
+    """The chosen ranges, each with where its documents are, as they are encoded today, up to one that is gone."""
+    again = _encode_again(encoder, chosen, threads)
+    for position in chosen:
+        encoded = next(again, None)
+        if encoded is None or encoded.key != position.key:
+            what = "the range is not in the input any more"
+            found.differences.append(_difference(position, encoder.sources, what))
+            return
+        found.ranges += 1
+        found.documents += encoded.lengths.size
+        yield replace(position, rows=order.rows(position)), encoded
 
 
 def _opened(
@@ -190,8 +231,7 @@ def _ask_reference(encoder: ReferenceRangeEncoder, encoded: WithTexts, position:
         now, right = encoded.ids[offsets[row] : offsets[row + 1]], np.array(ids, np.int64)
         if not np.array_equal(now, right):
             found.differences.append({
-                "shard": position.shard, "document": position.first + row,
-                "document_of_shard": position.first + row - position.first_of_shard,
+                "shard": position.shard, **position.of_row(row),
                 "input": encoder.sources[int(encoded.sources[row])].path,
                 "what": _first_difference(now, right, "by the kernels", "by the plain reference"),
             })  # fmt: skip
@@ -249,11 +289,12 @@ def _check_inputs(manifest: Manifest, sources: Sequence[Source], which: Iterable
 
 def _places(manifest: Manifest) -> list[_Place]:
     positions, first = [], 0
+    shuffled = manifest["options"].get("shuffle_documents") is not None
     for number, shard in enumerate(manifest["shards"]):
-        of_shard = first
+        of_shard, task = first, label_of(shard, number).partition("-")[0] if shuffled else ""
         for source, part, at, documents, _ in shard["ranges"]:
             if at != LOST_AT:  # the account of a damaged input
-                positions.append(_Place(Key(source, part, at), number, first, documents, of_shard))
+                positions.append(_Place(task, Key(source, part, at), number, first, documents, of_shard))
             first += documents
     return positions
 
@@ -263,13 +304,12 @@ def _encode_again(encoder: RangeEncoder, chosen: Sequence[_Place], threads: int 
     wanted = {position.key for position in chosen}
 
     def ranges() -> Iterator[RawRange]:
-        parts = {key[:2] for key in wanted}
-        for unit in units(encoder.sources, encoder.options):
-            if (unit.source, unit.part) not in parts:
-                continue
-            for raw in read_unit(unit, encoder.sources, encoder.options):
-                if raw.key in wanted:
-                    yield raw
+        for _, group in groupby(chosen, key=lambda position: position.task):
+            places = dict.fromkeys((position.key.source, position.key.part) for position in group)
+            for unit in units_at(encoder.sources, encoder.options, places):
+                for raw in read_unit(unit, encoder.sources, encoder.options):
+                    if raw.key in wanted:
+                        yield raw
 
     return encode_on_threads(encoder, ranges(), threads)
 
@@ -288,8 +328,8 @@ def _compare(
     offsets = np.concatenate([[0], np.cumsum(encoded.lengths)])
     for name, corpus in corpora.items():
         try:
-            rows = list(corpus[position.first : position.first + position.documents])
-            masks = list(corpus.masks[position.first : position.first + position.documents] if corpus.masks else ())
+            rows = _documents(corpus, position)
+            masks = _documents(corpus.masks, position) if corpus.masks else []
         except (CorpusError, OSError, ValueError, IndexError):
             if not any(row.get("shard") == position.shard and "file" in row for row in found.differences):
                 raise
@@ -302,11 +342,22 @@ def _compare(
                 now = again[offsets[k] : offsets[k + 1]]
                 if not np.array_equal(row, now):
                     found.differences.append({
-                        "shard": position.shard, "format": name, "document": position.first + k,
-                        "document_of_shard": position.first + k - position.first_of_shard,
+                        "shard": position.shard, "format": name, **position.of_row(k),
                         "input": sources[int(encoded.sources[k])].path, "what": _first_difference(row, now, kind=kind),
                     })  # fmt: skip
                     break
+
+
+def _documents(corpus: Any, position: _Place) -> list[Any]:
+    """The documents of a range, read in the order in which they lie there."""
+    rows = position.rows
+    if rows is None or bool((np.diff(rows) == 1).all()):
+        first = position.first_of_shard + (int(rows[0]) if rows is not None and rows.size else 0)
+        return list(corpus[first : first + position.documents])
+    found: list[Any] = [None] * rows.size
+    for k in np.argsort(rows).tolist():
+        found[k] = corpus[position.first_of_shard + int(rows[k])]
+    return found
 
 
 class _Fields:
@@ -331,14 +382,12 @@ class _Fields:
             self._shard = position.shard
         if self._table is None:
             return
-        first = position.first - position.first_of_shard
         for name, now in zip(names, encoded.kept, strict=True):
-            written = self._table.column(name)[first : first + position.documents].to_pylist()
+            written = self._table.column(name).take(position.rows).to_pylist()
             apart = [k for k, (was, value) in enumerate(zip(written, now.to_pylist(), strict=True)) if was != value]
             if apart:
                 found.differences.append({
-                    "shard": position.shard, "field": name, "document": position.first + apart[0],
-                    "document_of_shard": first + apart[0],
+                    "shard": position.shard, "field": name, **position.of_row(apart[0]),
                     "what": f"found {written[apart[0]]!r}, expected {now[apart[0]].as_py()!r}",
                 })  # fmt: skip
 
@@ -374,19 +423,23 @@ class WithTexts(Encoded):
 
 
 class ReferenceRangeEncoder(RangeEncoder):
-    """A RangeEncoder that keeps some documents of the ranges with these keys."""
+    """A RangeEncoder of the documents of one side, which keeps some of those of the ranges with these keys."""
 
-    def __init__(self, tok: Tokenizer, sources: Sequence[Source], options: Options, keys: Collection[Key]) -> None:
+    def __init__(
+        self, tok: Tokenizer, sources: Sequence[Source], options: Options, keys: Collection[Key], side: str
+    ) -> None:
         super().__init__(tok, sources, options)
-        self.keys = frozenset(keys)
+        self.keys, self.side = frozenset(keys), side
 
     def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
         """Read and encode one range on this thread."""
-        encoded = super().__call__(replace(raw), stop)  # which releases what it has read
+        encoded = of_side(super().__call__(replace(raw), stop), self.side)  # which releases what it has read
         if raw.key not in self.keys:
             return encoded
         # read again: few ranges are checked, and the others need not keep their texts
         texts, _, _ = self.encode(self.read(raw, stop), stop)
+        if self.options.train_val is not None:
+            texts = select(texts, training(texts.docs, self.options.train_val, stop) == (self.side == SIDES[0]))
         docs = texts.docs
         rows = chosen(docs.stops - docs.starts)
         some = [(row, docs.between(int(docs.starts[row]), int(docs.stops[row]))) for row in rows]

@@ -20,7 +20,7 @@ import pytest
 from conftest import make_texts, write_jsonl
 
 import jittok.corpus
-from jittok.corpus import Options, compile_corpus, verify
+from jittok.corpus import Options, compile_corpus, sequences, verify
 from jittok.corpus.compiler import finish_corpus, plan_corpus, run_corpus
 from jittok.corpus.store import client, disk, open_store
 from jittok.corpus.store.base import Store
@@ -227,3 +227,23 @@ def test_a_full_disk_of_temporary_files_is_told_with_its_name(
     monkeypatch.setattr(disk, "append", full)
     with pytest.raises(OSError, match=r"No space left.*TMPDIR: shards for memory://"):
         compile_corpus([source], tok, f"memory://{tmp_path.name}/full", OPTIONS)
+
+
+def test_training_reads_every_format_where_it_lies(
+    source: Path, out: Store, s3: far.Proxy, tmp_path: Path, tok: Any
+) -> None:
+    """Arrow, Parquet and OLMo's rows in pieces, each fetched once, by a loader with another thread that is ahead."""
+    names = ("npy", "arrow", "parquet", "olmo")
+    options = Options(formats=names, range_bytes=20_000, shard_bytes=60_000, append_eos=True)
+    compile_corpus([source], tok, out.place, options, check_space=False)
+    compile_corpus([source], tok, tmp_path / "near", options, check_space=False)
+    right = [batch.ids.tolist() for batch in sequences(tmp_path / "near", 64).loader(4, epochs=1)]
+    assert len(right) > 10
+    for name in names:
+        sizes = {each.name: each.size for each in out.objects(name)}
+        before = s3.counts["sent"]
+        found = sequences(out.place, 64, format=name, cache=tmp_path / name)
+        assert [batch.ids.tolist() for batch in found.loader(4, epochs=1)] == right
+        manifest = out.head("manifest.json")
+        assert manifest is not None
+        assert s3.counts["sent"] - before <= sum(sizes.values()) + manifest.size + 20_000

@@ -199,12 +199,14 @@ def test_a_corpus_in_a_bucket_has_its_masks(tok, tmp_path):
     pytest.importorskip("obstore")
     chats = some_chats(30, 3)
     path = write(tmp_path / "a.jsonl", chats)
-    compile_corpus([path], tok, "memory://of-chats/one", options(formats=("npy", "arrow")))
-    for name in ("npy", "arrow"):
+    names = ("npy", "arrow", "parquet")
+    compile_corpus([path], tok, "memory://of-chats/one", options(formats=names))
+    for name in names:
         assert found("memory://of-chats/one", tok, name) == expected(tok, chats, SHOWN)
-    rows = sequences("memory://of-chats/one", 32, format="npy", cache=tmp_path / "cache")
-    local = compile_corpus([path], tok, tmp_path / "out", options(formats=("npy",)))
-    assert rows[0].loss_mask.tolist() == sequences(local.out, 32)[0].loss_mask.tolist()
+    local = sequences(compile_corpus([path], tok, tmp_path / "out", options(formats=("npy",))).out, 32)
+    for name in names:
+        rows = sequences("memory://of-chats/one", 32, format=name, cache=tmp_path / "cache")
+        assert [row.loss_mask.tolist() for row in rows] == [row.loss_mask.tolist() for row in local]
 
 
 # ---- where chats are
@@ -449,17 +451,31 @@ def test_an_encoder_of_chats_can_be_sent_to_another_process(tok):
 
 
 def test_train_val_and_a_dry_run(tok, tmp_path):
-    path = write(tmp_path / "a.jsonl", some_chats(200, 8))
-    parts = [
-        compile_corpus([path], tok, tmp_path / part, options(part=part, train_val=0.7)).documents
-        for part in ("train", "val")
-    ]
-    assert sum(parts) == 200
-    assert parts[1] > 20
+    chats = some_chats(200, 8)
+    path = write(tmp_path / "a.jsonl", chats)
+    sides = compile_corpus([path], tok, tmp_path / "sides", options(train_val=0.7)).sides
+    assert sum(side.documents for side in sides.values()) == 200
+    assert sides["val"].documents > 20
     whole = compile_corpus([path], tok, tmp_path / "out", options())
+    assert sum(side.text_bytes for side in sides.values()) == whole.text_bytes
+    assert sorted(found(tmp_path / "sides/train") + found(tmp_path / "sides/val")) == sorted(found(tmp_path / "out"))
+    assert verify(tmp_path / "sides/val", tok, all=True).ok
     predicted = dry_run([path], tok, tmp_path / "dry", options()).prediction
     assert (predicted.documents, predicted.tokens) == (200, whole.tokens)
     assert 0 < predicted.seconds < 60
+
+
+def test_masks_follow_their_ids_in_a_drawn_order(tok, tmp_path):
+    chats = some_chats(150, 9)
+    path = write(tmp_path / "a.jsonl", chats)
+    drawn = options(formats=("npy", "arrow", "parquet"), shuffle_documents=5, range_bytes=3000, shard_bytes=9000)
+    compile_corpus([path], tok, tmp_path / "out", drawn)
+    right = expected(tok, chats, SHOWN)
+    for name in drawn.formats:
+        rows = found(tmp_path / "out", format=name)
+        assert rows != right
+        assert sorted(rows) == sorted(right)
+    assert verify(tmp_path / "out", tok, all=True).ok
 
 
 def test_the_command_line(tmp_path, capsys):

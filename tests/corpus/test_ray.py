@@ -17,6 +17,7 @@ from contextlib import suppress
 import pytest
 
 from jittok.corpus import Options, compile_corpus
+from jittok.corpus.tasks import on_ray
 from jittok.errors import CorpusError
 
 ray = pytest.importorskip("ray")
@@ -114,6 +115,31 @@ def test_a_killed_worker_costs_nothing(work, tmp_path, tok):
         thread.join()
     assert killed
     assert victim.snapshot(tmp_path / "out") == whole
+
+
+def test_a_task_whose_workers_all_die_is_named(work, tmp_path, tok, monkeypatch):
+    pytest.importorskip("psutil")
+    monkeypatch.setattr(on_ray, "RETRIES", 0)
+    done = threading.Event()
+
+    def kill():
+        while not done.is_set():
+            for pid in workers():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            done.wait(0.005)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        expected = r"out, task \d+ on Ray: found 1 workers that died \(.*Error\), expected workers that live: .*memory"
+        with pytest.raises(CorpusError, match=expected):
+            compile_corpus(work[0], tok, tmp_path / "out", OPTIONS, engine="ray", threads=1)
+    finally:
+        done.set()
+        thread.join()
+    compile_corpus(work[0], tok, tmp_path / "out", OPTIONS)
+    assert victim.snapshot(tmp_path / "out") == work[1]
 
 
 def test_a_bad_line_is_told_by_the_driver(tmp_path, tok, monkeypatch):

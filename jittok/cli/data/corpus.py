@@ -50,6 +50,8 @@ jittok corpus data/*.jsonl --vocab gpt-2 --out shards --keep id,meta.url
 jittok corpus chats.jsonl --vocab folder/ --out shards --messages messages --learn assistant
 # two corpora, shards/train and shards/val
 jittok corpus data/*.jsonl --vocab gpt-2 --out shards --train-val 0.995
+# documents in a drawn order, for programs that read shards from first to last
+jittok corpus data/*.jsonl --vocab gpt-2 --out shards --shuffle-documents 7
 # standard input, one document per line
 zcat dump.gz | jittok corpus - --lines --vocab gpt-2 --out shards
 # check the files, and re-tokenize a sample
@@ -58,12 +60,15 @@ jittok verify shards --vocab gpt-2
 jittok corpus plan data/ --vocab gpt-2 --out shards --parts 8
 jittok corpus run shards --part auto
 jittok corpus status shards
-jittok corpus finish shards"""
-STEPS = ("plan", "run", "status", "finish")
+jittok corpus finish shards
+# or remove what was begun: its plan and shards, no other file (--dry-run only tells)
+jittok corpus abandon shards"""
+STEPS = ("plan", "run", "status", "finish", "abandon")
 """The steps of a corpus, each a call of its own, in place of a first input of that name (./plan is one)."""
 OF_VOCAB = ("llama_cpp", "pre", "pattern", "special_token", "encoding", "no_cache", "cache_bytes")
 """Options that say how --vocab is read: nothing without it."""
 OF_RUN = ("vocab", *OF_VOCAB, "threads", "part", "claim", "json")
+OF_STEP = {"run": OF_RUN, "abandon": ("dry_run",)}
 OF_ANY = ("inputs", "json", "help")
 NOT_OF_PLAN = ("threads", "engine", "dry_run", "no_space_check")
 UNFINISHED, TERMINATED = 3, 143
@@ -76,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", nargs="+", metavar="INPUT",
         help="files, globs, directories or URLs: .txt .jsonl .parquet .arrow, the first two also .gz .zst .bz2 .xz .lz4"
-        "; -: standard input. Or a step: plan INPUT ..., run DIR, status DIR, finish DIR",
+        "; -: standard input. Or a step: plan INPUT ..., run DIR, status DIR, finish DIR, abandon DIR",
     )  # fmt: skip
     _add_output(parser)
     _add_chats(parser)
@@ -106,6 +111,10 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--train-val", metavar="SHARE", type=float,
         help="two corpora: this share of the documents in DIR/train, the others in DIR/val, by a hash of each document",
+    )  # fmt: skip
+    output.add_argument(
+        "--shuffle-documents", metavar="SEED", type=int,
+        help="documents in an order that this whole number draws: shards of ranges of all inputs, shuffled within each",
     )  # fmt: skip
 
 
@@ -182,7 +191,8 @@ def run(options: argparse.Namespace) -> int:
         try:
             if not step:
                 return _compile(options, stop)
-            return {"plan": _plan, "run": _run, "status": _status, "finish": _finish}[step](options, stop)
+            steps = {"plan": _plan, "run": _run, "status": _status, "finish": _finish, "abandon": _abandon}
+            return steps[step](options, stop)
         except Stopped:
             note("jittok corpus: stopped by a signal; what is done stays done, and the same command does the rest")
             return TERMINATED
@@ -196,8 +206,6 @@ def _check_step(options: argparse.Namespace, step: str) -> None:
             options.wrong(f"the following arguments are required: {', '.join(needed)}")
         if step and not options.inputs[1:]:
             options.wrong("plan: found no input, expected files, folders, globs or URLs")
-        if step and options.train_val is not None:
-            options.wrong("--train-val: expected it without plan")
     elif len(options.inputs) != 2 or options.out is not None:
         options.wrong(f"{step}: expected the folder of one corpus: jittok corpus {step} DIR")
     for name, given, of in (
@@ -217,7 +225,7 @@ def _refuse_others(options: argparse.Namespace, step: str) -> None:
         name = action.dest
         if getattr(options, name, action.default) == action.default or name in OF_ANY:
             continue
-        if name in NOT_OF_PLAN if step == "plan" else step != "run" or name not in OF_RUN:
+        if name in NOT_OF_PLAN if step == "plan" else name not in OF_STEP.get(step, ()):
             options.wrong(f"{action.option_strings[0]}: expected it without {step}")
         if step == "run" and options.vocab is None and name in OF_VOCAB:
             options.wrong(f"{action.option_strings[0]}: expected it with --vocab")
@@ -250,36 +258,19 @@ def signals() -> Iterator[Cancellation]:
 
 
 def _compile(options: argparse.Namespace, stop: Cancellation) -> int:
-    from dataclasses import replace
-
-    from jittok.corpus.options import PARTS
-
     chosen = _options(options)
     tok = open_vocab(options, _cache_bytes(options))
     tell_slow(tok)
     if options.dry_run:
         return _dry_run(tok, options, chosen)
-    out = options.out.rstrip("/") or "/"
-    parts = [(out, chosen)]
-    if options.train_val is not None:
-        parts = [(f"{out}/{part}", replace(chosen, part=part, train_val=options.train_val)) for part in PARTS]
-    summaries = [_compile_one(tok, out, of_part, options, stop) for out, of_part in parts]
-    if not options.json:
-        tell("".join(map(_summary_text, summaries)))
-    elif options.train_val is None:
-        write(json.dumps(summaries[0].to_dict()) + "\n")
-    else:
-        write(json.dumps({part: each.to_dict() for part, each in zip(PARTS, summaries, strict=True)}) + "\n")
-    return 0
-
-
-def _compile_one(tok: Any, out: str, chosen: Options, given: argparse.Namespace, stop: Cancellation) -> Summary:
     from jittok.corpus.compiler import compile_corpus
 
-    return compile_corpus(
-        given.inputs, tok, out, chosen, threads=given.threads, engine=given.engine,
-        check_space=not given.no_space_check, stop=stop,
+    summary = compile_corpus(
+        options.inputs, tok, options.out, chosen, threads=options.threads, engine=options.engine,
+        check_space=not options.no_space_check, stop=stop,
     )  # fmt: skip
+    _say(options, summary.to_dict(), _summary_text(summary))
+    return 0
 
 
 def _say(options: argparse.Namespace, fact: dict[str, Any], text: str) -> None:
@@ -336,10 +327,11 @@ def _status(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: AR
         _say(options, {"finished": True}, f"{one_name(options.inputs[1])}: finished\n")
         return 0
     free = len(found.missing) - len(found.failed) - len(found.claimed)
+    ended = f" ({len(found.expired):,} begun by processes whose leases have ended)" if found.expired else ""
     rows = [
         (
             f"{one_name(options.inputs[1])}: {len(found.done):,} of {_count(found.tasks, 'task')} done, "
-            f"{len(found.claimed):,} claimed, {len(found.failed):,} failed, {free:,} free; "
+            f"{len(found.claimed):,} claimed, {len(found.failed):,} failed, {free:,} free{ended}; "
             f"{_count(found.documents, 'document')}, {_count(found.tokens, 'token')}"
         )
     ]
@@ -370,6 +362,20 @@ def _finish(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: AR
     return 0
 
 
+def _abandon(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: ARG001
+    from jittok.corpus.compiler import abandon_corpus
+    from jittok.corpus.tasks.abandon import Abandoned
+
+    def tell_it(found: Abandoned) -> None:
+        what = "would remove" if options.dry_run else "removes"
+        said = f"{one_name(found.out)}: {what} {_count(found.files, 'file')}, {_size(found.bytes)}, "
+        said += f"of {found.done:,} of {_count(found.tasks, 'task')}, and the plan\n"
+        _say(options, {**found._asdict(), "dry_run": options.dry_run}, said)
+
+    abandon_corpus(options.inputs[1], dry_run=options.dry_run, tell=tell_it)
+    return 0
+
+
 def _cache_bytes(given: argparse.Namespace) -> int | None:
     from jittok.corpus.options import parse_bytes
     from jittok.errors import CorpusError
@@ -396,7 +402,8 @@ def _options(given: argparse.Namespace) -> Options:
     separator = None if given.separator is None else unescaped(given.separator)
     return Options(
         formats=tuple(name.strip() for name in given.format.split(",")), kind=kind_of(given), field=given.field,
-        column=given.column, join=given.join, keep=given.keep, messages=given.messages, tools=given.tools,
+        column=given.column, join=given.join, keep=given.keep, train_val=given.train_val,
+        shuffle_documents=given.shuffle_documents, messages=given.messages, tools=given.tools,
         learn=given.learn, template=template_of(given), trusted=tuple(given.trusted),
         variables=variables_of(given) or None, now=given.now, lines=given.lines, separator=separator,
         add_special=given.add_special, parse_special=given.parse_special, append_eos=given.append_eos,
@@ -420,9 +427,7 @@ def _size(number: float) -> str:
 
 def _summary_text(summary: Summary) -> str:
     new = summary.documents - summary.resumed
-    made = [_count(summary.documents, "document"), _count(summary.tokens, "token"), _size(summary.bytes)]
-    out = one_name(str(summary.out))
-    rows = [f"{out}: {', '.join([*made, _count(summary.shards, 'shard')])}"]
+    rows = [_made(each) for each in summary.sides.values() or (summary,)]
     if summary.resumed:
         rows.append(f"{summary.resumed:,} of them from an earlier run")
     if new and summary.seconds:
@@ -430,12 +435,22 @@ def _summary_text(summary: Summary) -> str:
             f"{summary.seconds:.1f} s, {summary.text_bytes * new / summary.documents / 1e6 / summary.seconds:.1f} MB/s"
         )
     if summary.bad_documents:
-        rows.append(f"skipped or replaced: {_count(summary.bad_documents, 'document')}; see {out}/errors/")
+        rows.append(f"skipped or replaced: {_count(summary.bad_documents, 'document')}; see {_errors(summary)}")
     if summary.blank_lines:
         rows.append(f"skipped: {_count(summary.blank_lines, 'blank line')}")
     if summary.left_out:
         rows.append(left_out_text(summary.left_out))
     return "\n".join(rows) + "\n"
+
+
+def _made(summary: Summary) -> str:
+    made = [_count(summary.documents, "document"), _count(summary.tokens, "token"), _size(summary.bytes)]
+    return f"{one_name(str(summary.out))}: {', '.join([*made, _count(summary.shards, 'shard')])}"
+
+
+def _errors(summary: Summary) -> str:
+    """Where bad documents are listed: on every side all of them."""
+    return f"{one_name(next(iter(summary.sides.values()), summary).out)}/errors/"
 
 
 def _dry_run(tok: Any, given: argparse.Namespace, chosen: Options) -> int:

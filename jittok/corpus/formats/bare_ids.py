@@ -55,8 +55,12 @@ class WithOffsets(Format):
         if self.header:
             put_header(ids, self.head(shard.tokens))
         write_offsets(offsets, shard)
-        stem = f"{self.name}/{self.stem}"
-        return [Output(ids, f"{stem}.{self.ending}"), Output(offsets, f"{stem}.offsets.npy")]
+        return [Output(path, name) for path, name in zip((ids, offsets), self.names(), strict=True)]
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Ids and offsets."""
+        return f"{cls.name}/{cls.stem}.{cls.ending}", f"{cls.name}/{cls.stem}.offsets.npy"
 
     def ids_file(self, label: str) -> str:
         """The file of ids."""
@@ -127,12 +131,14 @@ class Datatrove(Format):
         metadata.write_text(
             f"{name}|{self.dtype.itemsize}\n{shard.tokens}\n{readable(shard.tokens)}", encoding="utf-8", newline="\n"
         )
+        paths = shard.path("datatrove.ds"), index, metadata
+        return [Output(path, name) for path, name in zip(paths, self.names(), strict=True)]
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Ids, index and metadata."""
         stem = "datatrove/{}_unshuffled.ds"
-        return [
-            Output(shard.path("datatrove.ds"), stem),
-            Output(index, f"{stem}.index"),
-            Output(metadata, f"{stem}.metadata"),
-        ]
+        return stem, f"{stem}.index", f"{stem}.metadata"
 
     def ids_file(self, label: str) -> str:
         """The file of ids."""

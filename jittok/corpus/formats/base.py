@@ -58,6 +58,7 @@ class Rows:
     places: NDArray[np.int64] | None = None  # where each is in its file (see `ranges.places`), where a layout says so
     kept: tuple[Any, ...] = ()  # the fields beside the ids: of each a pyarrow array of large_string
     mask: NDArray[np.uint8] | None = None  # [ids] 1 for what is to be learned
+    text_bytes: int = 0
 
 
 class Stream(NamedTuple):
@@ -187,6 +188,11 @@ class Format(ABC):
     def finish(self, shard: Shard) -> list[Output]:  # noqa: ARG002  those of a sink are its own
         """Make the files of a full shard of its streams."""
         return []
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of the files of a shard below the corpus directory, with {} for its label."""
+        return (f"{cls.name}/{{}}.{cls.name}",)
 
     def blocks(self, folder: Path, label: str, documents: int) -> list[Lazy]:
         """The documents of a shard in a finished corpus directory: one block, unless a subclass has more. `label`: the

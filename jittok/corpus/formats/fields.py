@@ -29,6 +29,11 @@ class Fields(Format):
         super().__init__(facts)
         self.schema = pa.schema([pa.field(name, pa.large_string()) for name in facts.keep])
 
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """An Arrow file."""
+        return ("kept/{}.arrow",)
+
     def _dtype(self) -> Any:
         return None  # it has no ids
 
@@ -63,7 +68,8 @@ class _FieldsSink(Sink):
         self._write()
         self._writer.close()
         self._file.close()
-        return [Output(self.path, f"{self.form.name}/{{}}.arrow", self._file.digest.hexdigest())]
+        (name,) = self.form.names()
+        return [Output(self.path, name, self._file.digest.hexdigest())]
 
     def close(self) -> None:
         self._held = []

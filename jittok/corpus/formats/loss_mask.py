@@ -29,7 +29,12 @@ class LossMask(Format):
 
     def finish(self, shard: Shard) -> list[Output]:
         """The stream as it is."""
-        return [Output(shard.path(self.name), f"{self.name}/{{}}.bin")]
+        return [Output(shard.path(self.name), name) for name in self.names()]
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """One file."""
+        return (f"{MASK}/{{}}.bin",)
 
 
 def _mask(rows: Rows) -> Any:

@@ -57,8 +57,13 @@ class Megatron(Format):
             file.write(np.array([sequences, shard.documents + 1], "<u8").tobytes())
             for part in self._index(shard):
                 file.write(part.data)
-        stem = "megatron/{}_text_document"
-        return [Output(shard.path("megatron.bin"), f"{stem}.bin"), Output(index, f"{stem}.idx")]
+        paths = shard.path("megatron.bin"), index
+        return [Output(path, name) for path, name in zip(paths, self.names(), strict=True)]
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Ids and index."""
+        return "megatron/{}_text_document.bin", "megatron/{}_text_document.idx"
 
     def _index(self, shard: Shard) -> Iterator[NDArray[Any]]:
         """Lengths in tokens, starts in bytes, then after which sequence each document ends."""

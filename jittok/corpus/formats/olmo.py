@@ -11,8 +11,10 @@ import zlib
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok.corpus.formats.base import Block, Format, Output, Rows, Shard, Stream
 from jittok.errors import CorpusError
@@ -75,8 +77,13 @@ class Olmo(Format):
         ):
             shutil.copyfileobj(source, zipped, 1 << 20)
         plain.unlink()
-        stem = "olmo/part-{}"
-        return [Output(shard.path("olmo.npy"), f"{stem}.npy"), Output(packed, f"{stem}.csv.gz")]
+        paths = shard.path("olmo.npy"), packed
+        return [Output(path, name) for path, name in zip(paths, self.names(), strict=True)]
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Ids and rows."""
+        return "olmo/part-{}.npy", "olmo/part-{}.csv.gz"
 
     def ids_file(self, label: str) -> str:
         """The file of ids."""
@@ -85,12 +92,21 @@ class Olmo(Format):
     def block(self, path: Path) -> Block:
         """The ids, and the offsets from the file beside them."""
         rows = path.with_suffix(".csv.gz")
-        try:
-            with gzip.open(rows, "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
-                ends = np.fromiter((int(row[1]) for row in csv.reader(file)), np.int64)
-        except (EOFError, LookupError, OverflowError, ValueError, csv.Error, gzip.BadGzipFile, zlib.error) as error:
-            raise CorpusError(str(rows), str(error), "rows in the form that they were written") from None
-        return Block(self.ids_of(path), np.concatenate([np.zeros(1, np.int64), ends]))
+        with rows.open("rb") as file:
+            return Block(self.ids_of(path), np.concatenate([np.zeros(1, np.int64), ends_in(file, str(rows))]))
+
+
+def ends_in(packed: IO[bytes], where: str) -> NDArray[np.int64]:
+    """Where documents end, by the rows of a shard. CorpusError for what are no rows."""
+    try:
+        with gzip.open(packed, "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return np.fromiter((int(row[1]) for row in csv.reader(file)), np.int64)
+    except (EOFError, LookupError, OverflowError, csv.Error, gzip.BadGzipFile, zlib.error) as error:
+        raise CorpusError(where, str(error), "rows in the form that they were written") from None
+    except ValueError as error:
+        if isinstance(error, CorpusError):
+            raise
+        raise CorpusError(where, str(error), "rows in the form that they were written") from None
 
 
 @lru_cache(4096)

@@ -10,10 +10,10 @@ import contextlib
 import hashlib
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,7 +173,7 @@ class _TableSink(Sink):
         self._write()
         self._writer.close()
         self._file.close()
-        name = f"{self.form.name}/{{}}.{self.form.name}"
+        (name,) = self.form.names()
         return [Output(self.path, name, self._file.digest.hexdigest())]
 
     def close(self) -> None:
@@ -222,9 +222,9 @@ class _Heads(Seekable):
     Not mapped: truncating a mapped file kills the process that reads it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb", buffering=0)
-        self._size = os.fstat(self._file.fileno()).st_size
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._size = file.seek(0, os.SEEK_END)
         self._given: list[tuple[NDArray[np.uint8], int]] = []  # what was read, and from where
 
     def read(self, size: int = -1) -> Any:
@@ -232,7 +232,7 @@ class _Heads(Seekable):
         size = there if size < 0 else min(size, there)
         found = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8)[:size]  # pages no one looks at take no memory
         self._file.seek(self._at)
-        read = self._file.readinto(found[:LARGEST_HEAD].data)  # a file that was cut holds fewer: Arrow notices
+        read = self._file.readinto(found[:LARGEST_HEAD].data)  # type: ignore[attr-defined]  # a file that was cut holds fewer: Arrow notices
         if read < min(size, LARGEST_HEAD):
             found = found[:read]
         self._given.append((found, self._at))
@@ -268,21 +268,32 @@ class Batch(NamedTuple):
 
 def batches_of(path: Path, masked: bool = False) -> list[Batch]:
     """The record batches of a file. CorpusError if it is not as it was written."""
+    return list(batches_in(path.open("rb", buffering=0), str(path), masked))
+
+
+def batches_in(file: IO[bytes], where: str, masked: bool = False) -> Iterator[Batch]:
+    """As `batches_of`, one after the other, of a file that is closed at the end; its head is read for each."""
+    with _naming(where):
+        yield from _batches_in(file, where, masked)
+
+
+@contextlib.contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Arrow's errors as a CorpusError of this file."""
     import pyarrow as pa
 
     try:
-        return _batches_of(path, masked)
+        yield
     except (pa.ArrowException, MalformedArray, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's; Arrow's own, without a number, is about a file that is too short
-        raise CorpusError(str(path), str(error), "the file that was written") from error
+        raise CorpusError(where, str(error), "the file that was written") from error
 
 
-def _batches_of(path: Path, masked: bool = False) -> list[Batch]:
+def _batches_in(opened: IO[bytes], path: str, masked: bool) -> Iterator[Batch]:
     import pyarrow as pa
 
-    found = []
-    with contextlib.closing(_Heads(path)) as heads, pa.PythonFile(heads, "r") as file:
+    with contextlib.closing(_Heads(opened)) as heads, pa.PythonFile(heads, "r") as file:
         reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
@@ -297,20 +308,17 @@ def _batches_of(path: Path, masked: bool = False) -> list[Batch]:
             positions = [heads.position(b.address) if b and n else 0 for b, n in zip(buffers, counts, strict=True)]
             if min(positions) < 0:
                 raise CorpusError(str(path), InWords(f"batch {number} packed"), "batches that are not packed")
-            found.append(Batch(positions[0], counts[0], positions[1], counts[1], positions[-1] if masked else 0))
             heads.release()
-    return found
+            yield Batch(positions[0], counts[0], positions[1], counts[1], positions[-1] if masked else 0)
 
 
-def _mask_of(path: Path, batch: Any, column: Any) -> Any:
+def _mask_of(path: str, batch: Any, column: Any) -> Any:
     """The buffer of the mask of a batch, as many bytes as there are ids. Its offsets are those of the ids."""
     import pyarrow as pa
 
     masks = batch.column(MASKS)
     if masks.type != pa.list_(pa.uint8()) or masks.null_count or len(masks.values) != len(column.values):
-        raise CorpusError(
-            str(path), InWords(f"a column {MASKS} of {masks.type}"), "lists of uint8 without nulls, one an id"
-        )
+        raise CorpusError(path, InWords(f"a column {MASKS} of {masks.type}"), "lists of uint8 without nulls, one an id")
     return masks.buffers()[3]
 
 
@@ -357,13 +365,8 @@ class Parquet(_Table):
         return self._groups(folder, label, MASKS)
 
     def _groups(self, folder: Path, label: str, column: str) -> list[Lazy]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         path = folder / "parquet" / f"{label}.parquet"
-        with pa.OSFile(os.fsencode(path)) as opened, pq.ParquetFile(opened) as file:
-            rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
-        return [Lazy(count, partial(_row_group, path, i, column)) for i, count in enumerate(rows)]
+        return groups_of(partial(_opened, path), str(path), column)
 
 
 class _GroupWriter:
@@ -379,11 +382,25 @@ class _GroupWriter:
         self._writer.close()
 
 
-def _row_group(path: Path, group: int, name: str) -> Block:
+def _opened(path: Path) -> Any:
     import pyarrow as pa
+
+    return pa.OSFile(os.fsencode(path))
+
+
+def groups_of(opened: Callable[[], Any], where: str, column: str = COLUMN) -> list[Lazy]:
+    """The row groups of a Parquet file, which is opened for each. CorpusError for what is none."""
     import pyarrow.parquet as pq
 
-    with pa.OSFile(os.fsencode(path)) as opened, pq.ParquetFile(opened) as file:
+    with _naming(where), opened() as raw, pq.ParquetFile(raw) as file:
+        rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+    return [Lazy(count, partial(_row_group, opened, where, i, column)) for i, count in enumerate(rows)]
+
+
+def _row_group(opened: Callable[[], Any], where: str, group: int, name: str) -> Block:
+    import pyarrow.parquet as pq
+
+    with _naming(where), opened() as raw, pq.ParquetFile(raw) as file:
         column = file.read_row_group(group, columns=[name]).column(0).combine_chunks()
     return _block_of(column.chunk(0) if hasattr(column, "chunks") else column)
 

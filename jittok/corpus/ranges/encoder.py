@@ -69,6 +69,9 @@ class Encoded:
     kept: tuple[Any, ...] = ()  # the fields to keep: of each a pyarrow array of large_string
     mask: NDArray[np.uint8] | None = None  # uint8[ids]: 1 for what is to be learned, of chats
     lost: int = 0  # of the bad, those without any text, such as all where --field is wrong
+    begin: int = 0  # as in RawRange
+    training: NDArray[np.bool_] | None = None  # bool[n]: which are for training, where documents have sides
+    sizes: NDArray[np.int64] | None = None  # int64[n]: their bytes of text, where they have
 
 
 class RangeEncoder:
@@ -116,6 +119,8 @@ class RangeEncoder:
             rows, mask, size = [(made.ids, made.lengths)], made.mask, made.text_bytes
         places = None if placed is None else placed(texts)
         fields = () if kept is None else kept(texts)
+        sizes, share = texts.docs.stops - texts.docs.starts, self.options.train_val
+        ours = None if share is None else training(texts.docs, share, stop)
         texts.docs = NO_DOCUMENTS
         ids, lengths = _together(rows)
         del rows
@@ -124,15 +129,12 @@ class RangeEncoder:
         return Encoded(
             raw.key, raw.last, raw.read, raw.new, ids, lengths, texts.sources, texts.lines,
             texts.seen, texts.blank, size, texts.bad, places, fields, mask, sum(bad.lost for bad in texts.bad),
+            raw.begin, ours, None if ours is None else sizes,
         )  # fmt: skip
 
     def read(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> RangeTexts:
-        """The documents of a range that are of the part of this corpus."""
-        texts = read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
-        if self.options.train_val is None:
-            return texts
-        ours = training(texts.docs, self.options.train_val, stop)
-        return select(texts, ours if self.options.part == "train" else ~ours)
+        """The documents of a range."""
+        return read_texts(raw, self.sources[raw.key.source].kind, self.options, stop=stop)
 
     def encode(
         self, texts: RangeTexts, stop: Cancellation = NEVER_CANCELLED

@@ -10,9 +10,10 @@ has that many bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import IO, Any, NamedTuple
 
 from jittok.corpus.inputs.decompression import Read, open_unpacked
@@ -102,6 +103,21 @@ def units(sources: Sequence[Source], options: Options, first: int = 0, part: int
         i += 1
 
 
+def units_at(sources: Sequence[Source], options: Options, places: Iterable[tuple[int, int]]) -> Iterator[Unit]:
+    """The units that begin at these sources and parts, which are sorted; without those that are not there any more."""
+    for source, group in groupby(places, key=lambda place: place[0]):
+        wanted = [part for _, part in group]
+        left = set(wanted)
+        for unit in units(sources, options, source, wanted[0]):
+            if unit.source != source:
+                break
+            if unit.part in left:
+                left.remove(unit.part)
+                yield unit
+            if not left:
+                break
+
+
 def _row_groups(i: int, source: Source, options: Options) -> Iterator[Unit]:
     step = options.range_bytes if options.cuts > FIRST_CUTS else 0
     try:
@@ -161,10 +177,14 @@ def read_unit(
     except (OSError, CorpusError) as error:
         if options.on_error == "fail" or not is_damage(error):
             raise
-        record = lost(unit.source, 1, error)
+        record, begin = lost(unit.source, 1, error), 0
+        if source.kind == "parquet" and unit.stop:
+            with suppress(OSError, CorpusError):
+                begin = tables.rows_before(source, unit.start)
         yield RawRange(
-            Key(unit.source, unit.part, LOST_AT), unit.last, [], source.size or 0, 0, lost=(record,), pieces=True
-        )
+            Key(unit.source, unit.part, LOST_AT), unit.last, [], source.size or 0, 0, lost=(record,), pieces=True,
+            begin=begin,
+        )  # fmt: skip
 
 
 def _read_unit(

@@ -7,12 +7,13 @@ import hashlib
 import os
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.common.locks import Lock
+from jittok.corpus.store.blocks import Seekable
 from jittok.errors import CorpusError, InWords
 
 if TYPE_CHECKING:
@@ -150,9 +151,36 @@ class Files:
             raise CorpusError(str(file.path), found, f"{file.sha256}, as the manifest says: it was changed")
         self._hashed.add(str(file.path))
 
+    def reader(self, file: Listed) -> IO[bytes]:
+        """A file as libraries read it. CorpusError, once it is read, for one that is not as the manifest says."""
+        return cast("IO[bytes]", _Reader(self, file))
+
     def array(self, numbers: Numbers, first: int = 0, count: int | None = None) -> NDArray[Any]:
         """Some of the numbers, in memory of their own."""
         found = np.empty(numbers.size - first if count is None else count, numbers.dtype)
         if found.size:
             self.read_into(numbers.file, found.data.cast("B"), numbers.at + first * numbers.dtype.itemsize)
         return found
+
+
+class _Reader(Seekable):
+    """A file of a shard, from wherever it is."""
+
+    def __init__(self, opened: Files, file: Listed) -> None:
+        self._files, self._file, self._size = opened, file, file.size
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        there = max(self._size - self._at, 0)
+        found = bytearray(there if size is None or size < 0 else min(size, there))
+        if found:
+            self._files.read_into(self._file, memoryview(found), self._at)
+        self._at += len(found)
+        return bytes(found)
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, as far as there are bytes; their number."""
+        view = memoryview(buffer).cast("B")
+        found = self.read(len(view))
+        view[: len(found)] = found
+        return len(found)

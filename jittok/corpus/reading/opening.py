@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,9 +16,10 @@ from jittok.corpus.formats import FORMATS, format_class, make_formats
 from jittok.corpus.formats.bare_ids import WithOffsets
 from jittok.corpus.formats.base import MASK, NPY_HEADER, Format
 from jittok.corpus.formats.megatron import ARRAYS_AT, Megatron
+from jittok.corpus.options import MASKS
 from jittok.corpus.reading.far import CACHE_BYTES, PIECE, FarFile, PieceCache
 from jittok.corpus.reading.files import Files, Listed, Numbers
-from jittok.corpus.reading.parts import BlocksPart, FilePart, Keeper, MaskPart, Part
+from jittok.corpus.reading.parts import WIDE, BlocksPart, FilePart, Keeper, LatePart, ListedPart, MaskPart, Part
 from jittok.corpus.reading.tokens import Tokens
 from jittok.corpus.shards.manifest import Manifest, label_of, read_manifest
 from jittok.corpus.shards.readback import facts_of
@@ -190,17 +192,10 @@ def _shards(manifest: Manifest, folder: Path, form: Format, listed: Callable[[di
 def _masks(shard: Shard, files: Files) -> Sequence[Part]:
     """What is to be learned of a shard: a byte for each of its ids."""
     uint8 = np.dtype(np.uint8)
-    if shard.form.name == "arrow":
-        from jittok.corpus.formats.tables import batches_of
-
-        file = shard.file(".arrow")
-        batches = batches_of(Path(file.path), masked=True)
-        return [
-            MaskPart(files, _fitting(Numbers(file, uint8, batch.mask, batch.tokens)), batch.tokens) for batch in batches
-        ]
     if shard.form.keeps_mask:
-        blocks = shard.form.masks(shard.folder, shard.label, shard.documents)
-        return [BlocksPart(blocks, Keeper(HELD_BLOCKS), shard.tokens, uint8)]
+        make = partial(_arrow_masks if shard.form.name == "arrow" else _parquet_masks, shard, files)
+        file = shard.file(f".{shard.form.name}")
+        return list(make()) if file.far is None else [LatePart(shard.tokens, uint8, file, make)]
     if shard.mask is None or shard.mask.size != shard.tokens:
         found = "no file" if shard.mask is None else f"{shard.mask.size} bytes"
         raise CorpusError(
@@ -214,8 +209,10 @@ def _parts(shard: Shard, files: Files) -> Sequence[Part]:
         return [_with_offsets(shard, files)]
     if isinstance(shard.form, Megatron):
         return [_megatron(shard, files)]
-    how: dict[str, Callable[[Shard, Files], Sequence[Part]]] = {"datatrove": _datatrove, "arrow": _arrow}
-    return how.get(shard.form.name, _blocks)(shard, files)
+    how: dict[str, Callable[[Shard, Files], Sequence[Part]]] = {
+        "datatrove": _datatrove, "arrow": _arrow, "parquet": _parquet, "olmo": _olmo,
+    }  # fmt: skip
+    return how[shard.form.name](shard, files)
 
 
 def _with_offsets(shard: Shard, files: Files) -> FilePart:
@@ -246,20 +243,40 @@ def _datatrove(shard: Shard, files: Files) -> list[Part]:
 
 def _arrow(shard: Shard, files: Files) -> list[Part]:
     """A part a record batch, read where its buffers lie."""
-    from jittok.corpus.formats.tables import batches_of
-
-    _local(shard)
     file = shard.file(".arrow")
+    if file.far is not None:
+        return [LatePart(shard.tokens, WIDE, file, partial(_arrow_parts, shard, files))]
     files.open(file)  # its size is that of the manifest
-    parts: list[Part] = []
-    for batch in batches_of(Path(file.path)):
-        starts = Numbers(file, np.dtype("<i4"), batch.offsets, batch.documents + 1 if batch.documents else 0)
-        ids = Numbers(file, np.dtype("<i4"), batch.ids, batch.tokens)
-        parts.append(FilePart(files, _fitting(ids), _fitting(starts)))
+    parts = list(_arrow_parts(shard, files))
     found = sum(part.tokens for part in parts)
     if found != shard.tokens:
         raise CorpusError(str(file.path), InWords(f"{found} ids"), f"{shard.tokens}, as the manifest says")
     return parts
+
+
+def _arrow_masks(shard: Shard, files: Files) -> Iterator[Part]:
+    from jittok.corpus.formats.tables import batches_in
+
+    file = shard.file(".arrow")
+    for batch in batches_in(files.reader(file), str(file.path), masked=True):
+        yield MaskPart(files, _fitting(Numbers(file, np.dtype(np.uint8), batch.mask, batch.tokens)), batch.tokens)
+
+
+def _parquet_masks(shard: Shard, files: Files) -> Iterator[Part]:
+    from jittok.corpus.formats.tables import groups_of
+
+    file = shard.file(".parquet")
+    blocks = groups_of(partial(files.reader, file), str(file.path), MASKS)
+    yield BlocksPart(blocks, Keeper(HELD_BLOCKS), shard.tokens, np.dtype(np.uint8))
+
+
+def _arrow_parts(shard: Shard, files: Files) -> Iterator[Part]:
+    from jittok.corpus.formats.tables import batches_in
+
+    file = shard.file(".arrow")
+    for batch in batches_in(files.reader(file), str(file.path)):
+        starts = Numbers(file, WIDE, batch.offsets, batch.documents + 1 if batch.documents else 0)
+        yield FilePart(files, _fitting(Numbers(file, WIDE, batch.ids, batch.tokens)), _fitting(starts))
 
 
 def _fitting(numbers: Numbers) -> Numbers:
@@ -273,17 +290,37 @@ def _fitting(numbers: Numbers) -> Numbers:
     return numbers
 
 
-def _local(shard: Shard) -> None:
-    if any(file.far for file in shard.files.values()):
-        raise CorpusError(
-            next(str(file.path) for file in shard.files.values()), InWords(f"format {shard.form.name} in a bucket"),
-            "npy, nanogpt, llmc, megatron or datatrove, of which parts can be read; or a copy of it on this machine",
-        )  # fmt: skip
+def _parquet(shard: Shard, files: Files) -> list[Part]:
+    """Row groups, each read as a whole when it is first used."""
+    file = shard.file(".parquet")
+    if file.far is not None:
+        return [LatePart(shard.tokens, WIDE, file, partial(_parquet_parts, shard, files))]
+    files.open(file)
+    return list(_parquet_parts(shard, files))
 
 
-def _blocks(shard: Shard, files: Files) -> list[Part]:
-    _local(shard)
+def _parquet_parts(shard: Shard, files: Files) -> Iterator[Part]:
+    from jittok.corpus.formats.tables import groups_of
+
+    file = shard.file(".parquet")
+    blocks = groups_of(partial(files.reader, file), str(file.path))
+    yield BlocksPart(blocks, Keeper(HELD_BLOCKS), shard.tokens)
+
+
+def _olmo(shard: Shard, files: Files) -> list[Part]:
+    """Ids in a file, and rows that say where documents end, in a packed one."""
+    ids = shard.ids(".npy", 0)
     for file in shard.files.values():
-        files.open(file)
-    blocks = shard.form.blocks(shard.folder, shard.label, shard.documents)
-    return [BlocksPart(blocks, Keeper(HELD_BLOCKS), shard.tokens)]
+        if file.far is None:
+            files.open(file)
+    return [LatePart(shard.tokens, shard.form.dtype, ids.file, partial(_olmo_parts, shard, files))]
+
+
+def _olmo_parts(shard: Shard, files: Files) -> Iterator[Part]:
+    from jittok.corpus.formats.olmo import ends_in
+
+    rows = shard.file(".csv.gz")
+    ends = ends_in(files.reader(rows), str(rows.path))
+    if ends.size != shard.documents:
+        raise CorpusError(str(rows.path), InWords(f"{ends.size} rows"), f"{shard.documents}, as the manifest says")
+    yield ListedPart(files, shard.ids(".npy", 0), ends)

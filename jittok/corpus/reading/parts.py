@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jittok.common.locks import Lock
 from jittok.corpus.formats.base import Block, Lazy
 from jittok.corpus.reading import files
-from jittok.corpus.reading.files import Files, Numbers, read_at
+from jittok.corpus.reading.files import Files, Listed, Numbers, read_at
 from jittok.errors import CorpusError, InWords
 
 STRIDE = 128
@@ -146,6 +146,99 @@ class FilePart:
                 f"places that grow from 0 to {self.tokens}: the file has been changed",
             )  # fmt: skip
         return int(some[-1])
+
+
+class ListedPart(FilePart):
+    """Ids in a file, and borders in memory."""
+
+    def __init__(self, opened: Files, ids: Numbers, borders: NDArray[np.int64]) -> None:
+        super().__init__(opened, ids, Numbers(ids.file, np.dtype("<i8"), 0, borders.size))
+        self._check(borders, 0)
+        self._all, self._sample = borders, borders.data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ListedPart, (self.files, self.ids, self._all)
+
+    def offsets(self) -> NDArray[np.int64]:
+        """All borders."""
+        assert self._all is not None
+        return np.concatenate([np.zeros(1, np.int64), self._all, np.full(1, self.tokens, np.int64)])
+
+
+class LatePart:
+    """A shard whose parts are found by reading it: one after the other, as far as they are needed.
+
+    `make` gives its parts in order; `file` has their ids, and is fetched ahead where it is far.
+    """
+
+    def __init__(self, tokens: int, dtype: np.dtype[Any], file: Listed, make: Callable[[], Iterator[Part]]) -> None:
+        self.tokens, self.dtype, self.file, self.make = tokens, dtype, file, make
+        self.far = file.far is not None
+        self._parts: list[Part] = []
+        self._firsts = [0]
+        self._left: Iterator[Part] | None = None
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LatePart, (self.tokens, self.dtype, self.file, self.make)
+
+    def read(self, first: int, target: memoryview) -> None:
+        """Fill `target` with ids."""
+        width, done, count = self.dtype.itemsize, 0, len(target) // self.dtype.itemsize
+        while done < count:
+            part, base = self._of(first + done)
+            some = min(count - done, base + part.tokens - first - done)
+            part.read(first + done - base, target[done * width : (done + some) * width])
+            done += some
+
+    def marks(self, low: int, high: int, marks: Marks, at: int) -> int:
+        """Borders of all parts that these ids are of, where a part begins among them."""
+        position = low
+        while True:
+            part, base = self._of(position)
+            if base > low:
+                if at == marks.numbers.size:
+                    raise NoRoomError(at + 1)
+                marks.numbers[at] = base
+                at += 1
+            end = part.marks(max(low - base, 0), min(high - base, part.tokens), marks, at)
+            marks.numbers[at:end] += base
+            at, position = end, base + part.tokens
+            if position >= min(high, self.tokens):
+                return at
+
+    def ahead(self, first: int, count: int) -> None:
+        """Have the bytes fetched that have these ids, or are about where they are."""
+        with self._lock:
+            known = self._firsts[-1]
+        if first < known:
+            part, base = self._of(first)
+            part.ahead(first - base, min(count, part.tokens - first + base))
+        elif self.file.far is not None:
+            share = self.file.size / self.tokens
+            self.file.far.ahead(int(first * share), max(int(count * share), 1))
+
+    def offsets(self) -> NDArray[np.int64]:
+        """All of them."""
+        self._of(self.tokens - 1)
+        found = [part.offsets() + base for part, base in zip(self._parts, self._firsts, strict=False)]
+        return np.concatenate([np.zeros(1, np.int64), *found])
+
+    def _of(self, position: int) -> tuple[Part, int]:
+        """The part that has an id, and its first. CorpusError where they end before."""
+        with self._lock:
+            if self._left is None:
+                self._left = self.make()
+            while self._firsts[-1] <= position:
+                part = next(self._left, None)
+                if part is None or self._firsts[-1] + part.tokens > self.tokens:
+                    found = InWords(f"{self._firsts[-1] + (part.tokens if part else 0)} ids")
+                    raise CorpusError(str(self.file.path), found, f"{self.tokens}, as the manifest says")
+                if part.tokens:
+                    self._parts.append(part)
+                    self._firsts.append(self._firsts[-1] + part.tokens)
+            at = bisect_right(self._firsts, position) - 1
+            return self._parts[at], self._firsts[at]
 
 
 WIDE = np.dtype("<i4")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jittok.corpus.inputs.kinds import PACKINGS, READ_AS
-from jittok.corpus.options import CUTS, FIRST_CUTS, Options
+from jittok.corpus.options import CUTS, FIRST_CUTS, SIDES, Options, below
 from jittok.corpus.store import Store, disk, open_store
 from jittok.corpus.store.disk import component, file_name
 from jittok.errors import CorpusError, InWords, see
@@ -37,6 +37,8 @@ PLAN = "plan.json"
 RANGE_FIELDS = 5
 FIRST_RELEASE = RELEASES[0].name
 """Corpora without a release are older than this field."""
+SIDE = "side"
+"""Key of a manifest: which documents its corpus has, of SIDES, where they are divided."""
 Manifest = dict[str, Any]
 
 
@@ -81,11 +83,25 @@ def read_manifest(place: str | os.PathLike[str] | Store) -> Manifest:
     try:
         content = store.read(MANIFEST)
     except FileNotFoundError:
+        if len(sides := finished(store)) > 1:
+            found = InWords(f"{len(sides)} corpora, of --train-val")
+            raise CorpusError(store.place, found, f"one of them: {' or '.join(map(store.where, sides))}") from None
         if next(iter(store.objects(WORK)), None) is not None or (store.local and (store.local / WORK).is_dir()):
             expected = "a finished one: run the same jittok corpus command again to resume it" + see("unfinished")
             raise CorpusError(store.place, InWords("an unfinished corpus"), expected) from None
         raise CorpusError(where, InWords("no such file"), "the manifest of a finished corpus") from None
     return parsed(content, where)
+
+
+def finished(store: Store) -> tuple[str, ...]:
+    """The sides of the corpus in a store whose manifests are there; none unless all are. That of the first side is
+    written last."""
+    return next((sides for sides in (("",), SIDES) if store.head(below(sides[0], MANIFEST)) is not None), ())
+
+
+def side_of(store: Store, side: str) -> Store:
+    """The store of one side."""
+    return open_store(store.where(side)) if side else store
 
 
 def store_of(place: str | os.PathLike[str] | Store) -> Store:
@@ -162,7 +178,9 @@ def _are_words(manifest: Manifest) -> bool:
     defaults = Options().identity()
     kinds = {name: {str if default is None else type(default)} for name, default in defaults.items()}
     kinds["eos"].add(int)
-    kinds["train_val"] = {float}
+    kinds |= {"train_val": {float}, "keep": {list}, "shuffle_documents": {int}}
+    if manifest.get(SIDE, "") not in ("", *SIDES) or (SIDE in manifest) != (options.get("train_val") is not None):
+        return False
     given = [(value, kinds[name]) for name, value in options.items() if name in kinds and value is not None]
     return all(isinstance(text, str) for text in texts) and all(type(value) in kind for value, kind in given)
 
@@ -205,7 +223,7 @@ def _begun(place: str | os.PathLike[str] | Store) -> dict[str, Any]:
     store = store_of(place)
     try:
         try:
-            found = json.loads(store.read(MANIFEST))
+            found = json.loads(store.read(below(next(iter(finished(store)), ""), MANIFEST)))
         except FileNotFoundError:
             found = json.loads(store.read(f"{WORK}/{PLAN}"))["plan"]
     except (CorpusError, OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -34,6 +34,7 @@ class Laid(NamedTuple):
 
     rows: Rows
     streams: dict[str, Any]
+    ends: dict[str, Any] | None = None  # of streams in another order: see `shuffling`
 
 
 def streams_of(formats: Sequence[Format]) -> dict[str, Stream]:
@@ -67,7 +68,7 @@ class ShardWriter:
 
     def __init__(self, folder: Path, formats: Sequence[Format]) -> None:
         self.formats, self.shard = formats, Shard(folder)
-        self.text_bytes, self.ranges = 0, 0
+        self.text_bytes = 0
         self._streams: dict[str, _OpenStream] = {}
         self._sinks: list[Sink] = []
         folder.mkdir(0o700, exist_ok=True)
@@ -84,7 +85,7 @@ class ShardWriter:
             self.close()
             raise
 
-    def append(self, laid: Laid, text_bytes: int) -> None:
+    def append(self, laid: Laid) -> None:
         """The documents of one range. CorpusError, before any byte, when a layout cannot hold them."""
         rows = laid.rows
         for form in self.formats:
@@ -95,8 +96,7 @@ class ShardWriter:
             sink.append(rows)
         self.shard.documents += rows.lengths.size
         self.shard.tokens += rows.ids.size
-        self.text_bytes += text_bytes
-        self.ranges += 1
+        self.text_bytes += rows.text_bytes
 
     def finish(self) -> list[FileFacts]:
         """Make the files of this shard, which lie in its folder."""

@@ -30,6 +30,7 @@ class Lease:
     seconds: float = SECONDS
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     until: float = 0.0
+    lost: int = 0  # leases on this name before it that ended without being given up: their owners died
     _tag: str = ""
 
     def renew(self) -> bool:
@@ -46,7 +47,7 @@ class Lease:
 
     def _data(self) -> bytes:
         self.until = time.time() + self.seconds
-        return json.dumps({"owner": self.token, "until": self.until}).encode()
+        return json.dumps({"owner": self.token, "until": self.until, "lost": self.lost}).encode()
 
     def _is_ours(self) -> bool:
         found = _read(self.store, self.name)
@@ -65,6 +66,7 @@ class _Held:
     owner: str
     until: float
     tag: str
+    lost: int = 0
 
 
 def _read(store: Store, name: str) -> _Held | None:
@@ -77,11 +79,17 @@ def _read(store: Store, name: str) -> _Held | None:
         fact = json.loads(data)
         owner, until = str(fact["owner"]), float(fact["until"])
         if until < time.time() + LONGEST:
-            return _Held(owner, until, tag)
+            return _Held(owner, until, tag, int(fact.get("lost", 0)))
     except (ValueError, LookupError, TypeError, RecursionError):
         pass
     found = store.head(name)
     return None if found is None else _Held("", found.changed + SECONDS, tag)
+
+
+def is_held(store: Store, name: str) -> bool:
+    """Whether a process holds a lease on a name now."""
+    held = _read(store, name)
+    return held is not None and held.until >= time.time()
 
 
 def claim(store: Store, name: str, seconds: float = SECONDS) -> Lease | None:
@@ -104,6 +112,7 @@ def claim(store: Store, name: str, seconds: float = SECONDS) -> Lease | None:
     if held is None:
         store.create(name, lease._data())
     elif held.until < time.time():
+        lease.lost = held.lost + 1
         store.replace(name, lease._data(), held.tag)
     else:
         return None

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
-from jittok.corpus.formats import KEPT
 from jittok.corpus.inputs.sources import STDIN, Source, changed
 from jittok.corpus.options import Options
 from jittok.corpus.ranges.digests import RANGES, TEXTS, Digests, joined
 from jittok.corpus.ranges.units import Unit, read_unit, units
-from jittok.corpus.shards.manifest import MANIFEST, Manifest
+from jittok.corpus.shards.manifest import Manifest, finished
 from jittok.corpus.shards.plan import Fact, differences, different
 from jittok.corpus.store import Store
 from jittok.corpus.store.disk import Folder
+from jittok.corpus.tasks.abandon import files_of_plan
 from jittok.corpus.tasks.finish import faults
-from jittok.corpus.tasks.plan import WORK, Plan, read_plan, tasks_of, write_plan
+from jittok.corpus.tasks.output import SCRATCH, has_text
+from jittok.corpus.tasks.plan import WORK, Plan, plan_of, read_plan, write_plan
 from jittok.corpus.tasks.records import Done, listed, read_done
-from jittok.corpus.tasks.run import SCRATCH, has_text
 from jittok.errors import CorpusError, InWords, missing
 
 LOCK = ".jittok.lock"
-SHARD = re.compile(r"\d{5,}(-\d{3,})?")
 READ_AT_ONCE = 1 << 20
 
 
@@ -64,7 +63,7 @@ def check_out(store: Store) -> None:
         return
     if out.exists() and not out.is_dir():
         raise CorpusError(str(out), InWords("a file"), "a folder, or a path that does not exist yet")
-    if out.is_dir() and not any(os.path.lexists(out / name) for name in (MANIFEST, WORK)):
+    if out.is_dir() and not os.path.lexists(out / WORK) and not finished(store):
         refuse_strange(store)
 
 
@@ -104,16 +103,17 @@ def begin(store: Store, facts: Fact, sources: Sequence[Source], options: Options
     if old is not None and any(has_text(_counts(record), old.options) for record in done):
         plan = _gone_on_with(store, old, facts, sources, done)
         if parts is not None:
-            plan = Plan(plan.facts, plan.tasks, parts)
+            plan = replace(plan, parts=parts)
     else:
-        plan = Plan(facts, tuple(tasks_of(sources, options)), parts)
+        plan = plan_of(facts, sources, options, parts)
         if old is None:
             _refuse_ledger(store)
             refuse_strange(store)
         elif done or old.id != plan.id:
             if old.id != plan.id:
                 _refuse_busy(store)
-            _remove_files(store, old)
+            for file in list(files_of_plan(store, old)):
+                store.delete(file.name)
             store.clear(WORK)
             old = None
     check_work(store, make=True)
@@ -153,7 +153,7 @@ def _gone_on_with(store: Store, old: Plan, facts: Fact, sources: Sequence[Source
         raise different(store.place, found)
     _check_read(old, sources, done)
     options = {**old.facts["options"], **{name: facts["options"][name] for name in ("on_error", "max_document_bytes")}}
-    return Plan({**old.facts, "options": options, "inputs": facts["inputs"]}, old.tasks, old.parts)
+    return replace(old, facts={**old.facts, "options": options, "inputs": facts["inputs"]})
 
 
 def done_of(store: Store, plan: Plan, only: Container[int] | None = None) -> dict[int, Done]:
@@ -164,14 +164,6 @@ def done_of(store: Store, plan: Plan, only: Container[int] | None = None) -> dic
     for number in faults(store, list(found.values())) if found else ():
         del found[number]
     return found
-
-
-def _remove_files(store: Store, plan: Plan) -> None:
-    """Remove the shards of tasks of a plan that another one takes the place of."""
-    for name in (*plan.facts["options"]["formats"], KEPT):
-        for entry in store.objects(name):
-            if SHARD.search(entry.name.rpartition("/")[2]):
-                store.delete(entry.name)
 
 
 def _check_read(plan: Plan, sources: Sequence[Source], done: Sequence[Done]) -> None:

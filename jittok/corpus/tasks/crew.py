@@ -13,8 +13,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from jittok.corpus.progress import Counts
+from jittok.corpus.tasks.output import Superseded, Work
 from jittok.corpus.tasks.records import Done, write_failed
-from jittok.corpus.tasks.run import PATIENCE, Gate, Report, Superseded, TaskRun, Work
+from jittok.corpus.tasks.run import PATIENCE, Gate, Report, TaskRun
 from jittok.errors import CorpusError, JittokError
 from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 

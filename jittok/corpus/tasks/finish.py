@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from bisect import bisect_left
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from jittok.corpus.formats import KEPT
+from jittok.corpus.formats.base import MASK
 from jittok.corpus.inputs.sources import STDIN
+from jittok.corpus.options import below
 from jittok.corpus.ranges.digests import joined
-from jittok.corpus.shards.manifest import MANIFEST, VERSION, Manifest, manifest_text
-from jittok.corpus.shards.plan import INPUTS_FROM
+from jittok.corpus.shards.manifest import MANIFEST, SIDE, VERSION, Manifest, manifest_text
+from jittok.corpus.shards.plan import INPUTS_FROM, VOCAB_FILE
 from jittok.corpus.store import Store
+from jittok.corpus.store.lease import is_held
+from jittok.corpus.tasks.output import has_text, refuse_nothing
 from jittok.corpus.tasks.plan import WORK, Plan, read_plan
-from jittok.corpus.tasks.records import BadRow, Done, listed, read_bad, read_done, read_failed
-from jittok.corpus.tasks.run import has_text, refuse_nothing
+from jittok.corpus.tasks.records import SUMS, BadRow, Done, listed, name_of, read_bad, read_done, read_failed
 from jittok.errors import CorpusError, InWords
 
 ERRORS = "errors"
@@ -34,6 +40,7 @@ class Status(NamedTuple):
     done: tuple[int, ...]
     failed: dict[int, str]  # why
     claimed: tuple[int, ...]  # neither done nor failed, and some process has a lease on it
+    expired: tuple[int, ...]  # neither, and a process has had one: it died, or cannot reach the store
     documents: int
     tokens: int
     parts: int | None
@@ -53,8 +60,11 @@ def status_of(store: Store, plan: Plan) -> Status:
     failed: dict[int, str] = {
         number: read_failed(store, number) for number in sorted(found.failed - done.keys()) if number in known
     }
+    others = sorted(found.leased - done.keys() - failed.keys())
+    leased = {number: is_held(store, name_of(number, "lease")) for number in others}
     return Status(
-        len(plan.tasks), tuple(done), failed, tuple(sorted(found.leased - done.keys() - failed.keys())),
+        len(plan.tasks), tuple(done), failed, tuple(number for number, held in leased.items() if held),
+        tuple(number for number, held in leased.items() if not held),
         sum(record.documents for record in done.values()), sum(record.tokens for record in done.values()), plan.parts,
     )  # fmt: skip
 
@@ -98,16 +108,18 @@ def all_done(store: Store, plan: Plan) -> list[Done]:
 
 def faults(store: Store, done: list[Done]) -> dict[int, str]:
     """The tasks whose files are not there in their size, and what is wrong with the first of them."""
-    folders = {file["name"].partition("/")[0] for record in done for shard in record.shards for file in shard["files"]}
+    listed = [
+        (record.task, below(shard["side"], file["name"]), file["bytes"])
+        for record in done for shard in record.shards for file in shard["files"]
+    ]  # fmt: skip
+    folders = {name.rpartition("/")[0] for _, name, _ in listed}
     sizes = {entry.name: entry.size for folder in sorted(folders) for entry in store.objects(folder)}
     found: dict[int, str] = {}
-    for record in done:
-        for shard in record.shards:
-            for file in shard["files"]:
-                size = sizes.get(file["name"])
-                if size != file["bytes"]:
-                    what = "no such file" if size is None else f"{size} bytes"
-                    found.setdefault(record.task, f"{file['name']}: {what} in place of {file['bytes']}")
+    for task, name, expected in listed:
+        size = sizes.get(name)
+        if size != expected:
+            what = "no such file" if size is None else f"{size} bytes"
+            found.setdefault(task, f"{name}: {what} in place of {expected}")
     return found
 
 
@@ -116,36 +128,83 @@ def _numbers(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers[:NAMED])) + more
 
 
-def finish(store: Store) -> Manifest:
-    """Write the manifest of a corpus all of whose tasks are done, and remove what only they needed.
+def finish(store: Store) -> dict[str, Manifest]:
+    """Write the manifest of a corpus all of whose tasks are done, and remove what only they needed. The manifest of
+    each side.
 
     Raises Unfinished, and CorpusError where no corpus was planned or no document had a text.
     """
     plan = read_plan(store)
     if plan is None:
         raise CorpusError(store.place, InWords("no plan"), "a corpus that jittok corpus plan has begun")
-    done = all_done(store, plan)
-    for folder in (*plan.options.formats, KEPT, ERRORS, *([""] if store.local is not None else [])):
-        store.discard_unfinished(folder)  # never all of a bucket, which may have uploads of other programs
-    manifest = _manifest(store, plan, done)
-    store.put(MANIFEST, manifest_text(manifest))
-    store.clear(WORK)
-    return manifest
-
-
-def _manifest(store: Store, plan: Plan, done: list[Done]) -> Manifest:
-    """The manifest; writes `errors/`. It does not depend on who did which task, when and how often."""
+    done, sides = all_done(store, plan), plan.options.sides
     bad = _with_lines(store, plan, done)
-    facts, options = plan.facts, plan.options
-    counts = {name: sum(getattr(record, name) for record in done) for name in ("documents", "tokens", "text_bytes",
-              "blank", "lost")}  # fmt: skip
+    _refuse_nothing(plan, done, [row for _, row in bad])
+    made = {}
+    for side in reversed(sides):  # the manifest of the first says that all is there
+        _discard_unfinished(store, plan, side)
+        made[side] = _manifest(store, plan, done, bad, side)
+        store.put(below(side, MANIFEST), manifest_text(made[side]))
+    store.clear(WORK)
+    return {side: made[side] for side in sides}
+
+
+def _discard_unfinished(store: Store, plan: Plan, side: str) -> None:
+    """Remove what writers that died have left; never all of a bucket, which may have uploads of other programs."""
+    for folder in (*plan.options.formats, KEPT, MASK, ERRORS):
+        store.discard_unfinished(below(side, folder))
+    if store.local is not None:
+        store.discard_unfinished(side)
+
+
+def _refuse_nothing(plan: Plan, done: list[Done], bad: list[BadRow]) -> None:
+    """CorpusError where no document had a text."""
+    counts = {name: sum(getattr(record, name) for record in done) for name in ("documents", "lost")}
     counts["bad"] = len(bad)
-    first = [row for _, row in bad[:1]]
-    if not has_text(counts, options):
-        paths = [row["path"] for row in facts["inputs"]]
-        refuse_nothing(counts, options, 1, first, lambda row: f"{paths[row.source]}, line {row.line}")
-    shards = [{**shard, "files": list(shard["files"])} for record in done for shard in record.shards]
+    if not has_text(counts, plan.options):
+        paths = [row["path"] for row in plan.facts["inputs"]]
+        refuse_nothing(counts, plan.options, 1, bad[:1], lambda row: f"{paths[row.source]}, line {row.line}")
+
+
+Bad = list[tuple[int, BadRow]]
+"""Bad documents, each with the number of its shard among those of a side."""
+
+
+def _manifest(store: Store, plan: Plan, done: list[Done], bad: Bad, side: str) -> Manifest:
+    """The manifest of a side; writes its `errors/`. It does not depend on who did which task, when and how often."""
+    facts = plan.facts
+    ours = [shard for record in done for shard in record.shards if shard["side"] == side]
+    shards = [{**shard, "files": list(shard["files"])} for shard in ours]
     _write_errors(store, facts, shards, bad)
+    counts = {name: sum(shard[name] for shard in ours) for name in SUMS}
+    order = ("shard", "documents", "tokens", "files", "ranges")
+    return {
+        "manifest": VERSION,
+        "jittok": facts["jittok"],
+        "vocab": _from_side(store, facts["vocab"], VOCAB_FILE, side),
+        "options": facts["options"],
+        "writers": facts["writers"],
+        **{key: facts[key] for key in ("rules",) if key in facts},
+        **{key: _from_side(store, facts, key, side)[key] for key in (INPUTS_FROM,) if key in facts},
+        **({SIDE: side} if side else {}),
+        **counts,
+        "blank_lines": sum(record.blank for record in done),
+        "bad_documents": len(bad),
+        "inputs": _inputs(facts, done, bad),
+        "shards": [{key: shard[key] for key in order} for shard in shards],
+    }
+
+
+def _from_side(store: Store, facts: dict[str, Any], key: str, side: str) -> dict[str, Any]:
+    """Facts with the path of this key from the folder of a side on, where it is from a local output on."""
+    path = facts.get(key)
+    if not side or store.local is None or path is None or os.path.isabs(path):  # noqa: PTH117
+        return facts
+    return {**facts, key: f"../{path}"}
+
+
+def _inputs(facts: dict[str, Any], done: list[Done], bad: Bad) -> list[dict[str, Any]]:
+    """The inputs, with what was read of each."""
     digests = joined(digest for record in done for digest in record.digests)
     lost: dict[int, list[dict[str, Any]]] = {}
     for _, row in bad:
@@ -161,48 +220,45 @@ def _manifest(store: Store, plan: Plan, done: list[Done]) -> Manifest:
         })  # fmt: skip
         if i in lost:
             inputs[-1]["lost"] = lost[i]
-    order = ("shard", "documents", "tokens", "files", "ranges")
-    return {
-        "manifest": VERSION,
-        "jittok": facts["jittok"],
-        "vocab": facts["vocab"],
-        "options": facts["options"],
-        "writers": facts["writers"],
-        **{key: facts[key] for key in ("rules", INPUTS_FROM) if key in facts},
-        "documents": counts["documents"],
-        "tokens": counts["tokens"],
-        "text_bytes": counts["text_bytes"],
-        "blank_lines": counts["blank"],
-        "bad_documents": counts["bad"],
-        "inputs": inputs,
-        "shards": [{key: shard[key] for key in order} for shard in shards],
-    }
+    return inputs
 
 
-def _with_lines(store: Store, plan: Plan, done: list[Done]) -> list[tuple[int, BadRow]]:
-    """(number of its shard in the corpus, bad document with the line of its input) of all tasks, in order. The same
-    damage of an input is told once."""
-    found: list[tuple[int, BadRow]] = []
+def _with_lines(store: Store, plan: Plan, done: list[Done]) -> Bad:
+    """The bad documents of all tasks, each with the line of its input, in order. The same damage of an input is told
+    once."""
+    found: Bad = []
     told: set[tuple[int, str]] = set()
-    carried, before, shards = -1, 0, 0
-    for task, record in zip(plan.tasks, done, strict=True):
-        base = before if carried == task.source and task.part > 0 else 0
+    before, shards = _LinesBefore(done), 0
+    for record in done:
         for row in read_bad(store, record, len(plan.facts["inputs"])) if record.bad else ():
             if row.input and (row.source, row.found) in told:
                 continue
             if row.input:
                 told.add((row.source, row.found))
-            found.append((shards + row.shard, row if row.absolute else row._replace(line=row.line + base)))
-        carried, lines = record.last
-        before = lines + (base if carried == task.source else 0)
-        shards += len(record.shards)
+            found.append((shards + row.shard, row._replace(line=row.line + before(row.source, row.part), part=0)))
+        shards += len(record.shards) // len(plan.options.sides)
     return found
 
 
-def _write_errors(
-    store: Store, facts: dict[str, Any], shards: list[dict[str, Any]], bad: list[tuple[int, BadRow]]
-) -> None:
-    """`errors/NNNNN.jsonl` of the shards that have bad documents, which become files of theirs."""
+class _LinesBefore:
+    """How many lines of an input come before a unit of it, by the records of all tasks."""
+
+    def __init__(self, done: list[Done]) -> None:
+        self._done = done
+        self._known: dict[int, tuple[list[int], list[int]]] = {}
+
+    def __call__(self, source: int, part: int) -> int:
+        if not part:
+            return 0
+        if source not in self._known:
+            rows = sorted((k, seen) for record in self._done for i, k, seen in record.lines if i == source)
+            self._known[source] = [k for k, _ in rows], list(accumulate((seen for _, seen in rows), initial=0))
+        parts, sums = self._known[source]
+        return sums[bisect_left(parts, part)]
+
+
+def _write_errors(store: Store, facts: dict[str, Any], shards: list[dict[str, Any]], bad: Bad) -> None:
+    """`errors/NNNNN.jsonl` of the shards of a side that have bad documents, which become files of theirs."""
     lines: dict[int, list[str]] = {}
     for number, row in bad:
         path = facts["inputs"][row.source]["path"]
@@ -210,5 +266,5 @@ def _write_errors(
         lines.setdefault(number, []).append(json.dumps(fact) + "\n")
     for number, rows in lines.items():
         data, name = "".join(rows).encode(), f"{ERRORS}/{shards[number]['shard']}.jsonl"
-        store.put(name, data)
+        store.put(below(shards[number]["side"], name), data)
         shards[number]["files"].append({"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()})

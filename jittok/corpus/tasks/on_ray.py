@@ -6,6 +6,7 @@ Texts and ids stay where they are read and written: every worker must be able to
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,8 +14,9 @@ from typing import Any
 
 from jittok.corpus.inputs.sources import STDIN
 from jittok.corpus.tasks.crew import OF_A_TASK
+from jittok.corpus.tasks.output import Work
 from jittok.corpus.tasks.records import Done
-from jittok.corpus.tasks.run import TaskRun, Work
+from jittok.corpus.tasks.run import TaskRun
 from jittok.errors import CorpusError, InWords, missing
 from jittok.kernels.jit.pool import NEVER_CANCELLED
 
@@ -45,6 +47,24 @@ def run_task(shared: Sequence[Any], token: str, number: int) -> Done | BaseExcep
     return run.done
 
 
+def _got(reference: Any, work: Work, number: int) -> Done | BaseException:
+    """The record of a task, or its error; that of a worker which died, as often as Ray tries it again, says so."""
+    import ray
+
+    try:
+        return ray.get(reference)  # type: ignore[no-any-return]
+    except ray.exceptions.RayTaskError:  # raised by code, which is wrong
+        raise
+    except ray.exceptions.RayError as error:
+        memory = isinstance(error, ray.exceptions.OutOfMemoryError)
+        found = f"{RETRIES + 1} workers that {'Ray ended, for memory' if memory else 'died'} ({type(error).__name__})"
+        expected = (
+            "workers that live: where it was for memory, --threads of fewer tasks at once, or machines with more; "
+        )
+        expected += "ray logs tell more; the same command does what is not done"
+        return CorpusError(f"{work.store.place}, task {number} on Ray", InWords(found), expected)
+
+
 def run_on_ray(
     work: Work, tasks: Sequence[int], workers: int | None, finished: Callable[[Done], None] | None = None
 ) -> None:
@@ -62,6 +82,7 @@ def run_on_ray(
     if not tasks:
         return
     if not ray.is_initialized():
+        os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # else tasks that fill the memory never end
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
     cpus: dict[str, float] = ray.cluster_resources()
     most = workers or AHEAD * max(int(cpus.get("CPU", 1)), 1)
@@ -86,7 +107,7 @@ def run_on_ray(
                     break
             (ready, *_), _ = ray.wait(list(pending), num_returns=1)
             number = pending.pop(ready)
-            found = ray.get(ready)
+            found = _got(ready, work, number)
             if isinstance(found, BaseException):
                 errors[number] = found
             elif finished is not None:

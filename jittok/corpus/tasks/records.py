@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
+from jittok.corpus.options import below
 from jittok.corpus.ranges.digests import BYTES, TEXTS, Digest
 from jittok.corpus.store import Store
 from jittok.corpus.store.disk import file_name
@@ -19,18 +21,22 @@ from jittok.errors import CorpusError, InWords, JittokError
 
 RECORDS = f"{WORK}/t"
 COUNTS = ("documents", "tokens", "text_bytes", "blank", "bad", "lost", "read")
+SUMS = ("documents", "tokens", "text_bytes")
+"""Counts of a task that are those of its shards."""
 RANGE_FIELDS = 5
 SHA256 = re.compile("[0-9a-f]{64}")
 DIGITS = 5
+LABEL = r"(\d{5,})(?:-\d{3,})?"
+"""What `label_of` makes: the number of a task first."""
 
 
 class BadRow(NamedTuple):
     """A bad document, or an input whose rest cannot be read, in the record of a task."""
 
-    shard: int  # of the task
+    shard: int  # of the task; of each side
     source: int
+    part: int  # lines are counted from where this unit of the input begins
     line: int
-    absolute: bool  # else lines are counted from where the task begins in this input
     input: bool
     found: str
     expected: str
@@ -48,8 +54,8 @@ class Done(NamedTuple):
     bad: int
     lost: int  # of the bad, those without any text
     read: int  # bytes of input, for progress
-    last: tuple[int, int]  # the last input, and its lines in this task
-    shards: list[dict[str, Any]]  # documents, tokens, files (name, bytes, sha256), ranges
+    lines: list[tuple[int, int, int]]  # of inputs cut by bytes: input, unit, the lines that begin in it
+    shards: list[dict[str, Any]]  # side, documents, tokens, text_bytes, files (name, bytes, sha256), ranges
     digests: list[Digest]
 
 
@@ -105,7 +111,8 @@ def read_done(store: Store, plan: Plan, number: int) -> Done | None:
     try:
         fact = json.loads(store.read(name_of(number, "done")))
         done = Done(**fact)
-        found = done._replace(digests=[Digest(*row) for row in done.digests], last=(done.last[0], done.last[1]))
+        digests = [Digest(*row) for row in done.digests]
+        found = done._replace(digests=digests, lines=[(source, part, seen) for source, part, seen in done.lines])
         _check(found, plan, number)
     except FileNotFoundError:
         return None
@@ -120,15 +127,16 @@ def _check(done: Done, plan: Plan, number: int) -> None:
         raise ValueError("a record of another plan or task")
     for name in COUNTS:
         _count(getattr(done, name))
-    last, seen = done.last
     inputs = len(plan.facts["inputs"])
-    _count(seen)
-    if not 0 <= _count(last) < max(inputs, 1):
-        raise ValueError(f"input {last}")
-    labels = [label_of(number)] if len(done.shards) == 1 else [label_of(number, k) for k in range(len(done.shards))]
-    for shard, label in zip(done.shards, labels, strict=True):
-        _check_shard(shard, label, inputs)
-    for name in ("documents", "tokens"):
+    for row in done.lines:
+        if _count(row[0]) >= inputs or min(map(_count, row)) < 0:
+            raise ValueError(f"lines of input {row[0]}")
+    sides = plan.options.sides
+    count = len(done.shards) // len(sides)
+    labels = [label_of(number)] if count == 1 else [label_of(number, k) for k in range(count)]
+    for shard, (label, side) in zip(done.shards, product(labels, sides), strict=True):
+        _check_shard(shard, side, label, inputs)
+    for name in SUMS:
         if sum(shard[name] for shard in done.shards) != getattr(done, name):
             raise ValueError(f"{name} that are not the sum of its shards")
     for digest in done.digests:
@@ -140,9 +148,10 @@ def _check(done: Done, plan: Plan, number: int) -> None:
             raise ValueError(f"a digest of {digest.of}")
 
 
-def _check_shard(shard: dict[str, Any], label: str, inputs: int) -> None:
-    if shard["shard"] != label:
-        raise ValueError(f"shard {shard['shard']!r} in place of {label}")
+def _check_shard(shard: dict[str, Any], side: str, label: str, inputs: int) -> None:
+    if (shard["side"], shard["shard"]) != (side, label):
+        raise ValueError(f"shard {below(shard['side'], shard['shard'])!r} in place of {below(side, label)}")
+    _count(shard["text_bytes"])
     for file in shard["files"]:
         _, name = file_name(file["name"], label)
         if label not in name or not SHA256.fullmatch(file["sha256"]):
@@ -171,6 +180,7 @@ def read_bad(store: Store, done: Done, inputs: int) -> Iterator[BadRow]:
         for line in lines:
             row = BadRow(*json.loads(line))
             _count(row.line)
+            _count(row.part)
             if not 0 <= _count(row.shard) < len(done.shards) or not 0 <= _count(row.source) < inputs:
                 raise ValueError(f"shard {row.shard} of {len(done.shards)}, input {row.source} of {inputs}")
             yield row

@@ -6,60 +6,35 @@ reads or only writes, and the bytes are those of one thread. Errors are raised i
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from jittok.corpus.formats.base import Format, Rows
+from jittok.corpus.formats.base import UINT16_SIZE, Format, Rows
 from jittok.corpus.inputs.remote import is_url
-from jittok.corpus.inputs.sources import Exchanged, Source, look_at
-from jittok.corpus.options import Options
+from jittok.corpus.inputs.sources import Exchanged, look_at
 from jittok.corpus.progress import Counts
-from jittok.corpus.ranges import tables
-from jittok.corpus.ranges.cutting import newlines_before
 from jittok.corpus.ranges.digests import Digests
-from jittok.corpus.ranges.documents import Bad
-from jittok.corpus.ranges.encoder import Encoded, RangeEncoder, keep_freed_memory
-from jittok.corpus.ranges.units import RawRange, Unit, read_unit
-from jittok.corpus.shards.writer import FileFacts, Laid, ShardWriter, laid_out, streams_of
-from jittok.corpus.store import Store
+from jittok.corpus.ranges.encoder import Encoded, keep_freed_memory
+from jittok.corpus.ranges.split import of_side
+from jittok.corpus.ranges.units import Key, RawRange, Unit, read_unit
+from jittok.corpus.shards.shuffling import keys_of_range, spooled
+from jittok.corpus.shards.writer import Laid, laid_out, streams_of
 from jittok.corpus.store.base import Unreachable
-from jittok.corpus.tasks.plan import WORK, Plan, id_there
-from jittok.corpus.tasks.records import BadRow, Done, label_of, write_done
-from jittok.errors import CorpusError, InWords
+from jittok.corpus.tasks.output import TaskOutput, Work
+from jittok.corpus.tasks.records import Done
+from jittok.errors import InWords
 from jittok.kernels.jit.pool import Cancellation
 
-SCRATCH = f"{WORK}/w"
 READY = 2
 """Results that may wait for the one before them, for each thread."""
 PATIENCE = 0.2
 """Seconds between two looks at whether the work is still wanted."""
-COUNTED = 4 << 30
-"""Bytes of an input in which lines are counted to name one in a message."""
-FEW_BAD = 1000
-"""This many documents without any text at the start mean that the run reads the wrong field."""
-
-
-class Superseded(CorpusError):
-    """A corpus that has been finished, or begun anew, while this process was at a task of it."""
-
-
-class Work(NamedTuple):
-    """What all tasks of a corpus share. It can be pickled."""
-
-    store: Store
-    plan: Plan
-    sources: Sequence[Source]
-    options: Options
-    formats: Sequence[Format]
-    encoder: RangeEncoder
-    elsewhere: bool = False  # its inputs were found by another process, perhaps on another machine
 
 
 def found_again(work: Work, units: Sequence[Unit]) -> None:
@@ -115,7 +90,7 @@ class Gate:
 
 class _Result(NamedTuple):
     encoded: Encoded
-    laid: Laid
+    laid: list[Laid]  # one a side
 
 
 class TaskRun:
@@ -139,8 +114,8 @@ class TaskRun:
         self._ready: dict[int, _Result | BaseException] = {}
         self._streams = streams_of(work.formats)
         self._tables = any(type(form).sink is not Format.sink for form in work.formats)
+        self._width = np.dtype(np.uint16 if work.encoder.tok.vocab_size <= UINT16_SIZE else np.int32)
         self._output: TaskOutput | None = None
-        self._first_begin = 0
 
     # ---- the threads
 
@@ -188,8 +163,6 @@ class TaskRun:
             if raw is None:
                 self._exhausted = True
                 return None
-            if not self._read and isinstance(raw, RawRange):
-                self._first_begin = raw.begin
             self._read += 1
             return self._read - 1, raw
 
@@ -202,14 +175,29 @@ class TaskRun:
             return raw
         try:
             encoded = self.context.encoder(raw, self.stop)
-            rows = Rows(encoded.ids, encoded.lengths, encoded.sources, encoded.places, encoded.kept, encoded.mask)
-            laid = laid_out(rows, self._streams)
-            if not self._tables:  # the streams are all that is written: results that wait hold no ids beside them
-                encoded.ids = rows.ids = np.broadcast_to(np.int32(0), rows.ids.shape)
-                encoded.mask = rows.mask = None
+            laid = [self._laid(raw.key, of_side(encoded, side)) for side in self.context.options.sides]
+            encoded.ids = np.broadcast_to(np.int32(0), encoded.ids.shape)  # those that are needed are in `laid`
+            encoded.mask = None
             return _Result(encoded, laid)
         except Exception as error:  # noqa: BLE001  as above; CancelledError among them
             return error
+
+    def _laid(self, key: Key, encoded: Encoded) -> Laid:
+        rows = Rows(
+            encoded.ids, encoded.lengths, encoded.sources, encoded.places, encoded.kept, encoded.mask,
+            encoded.text_bytes,
+        )  # fmt: skip
+        seed = self.context.options.shuffle_documents
+        if seed is None:
+            laid = laid_out(rows, self._streams)
+        else:
+            laid = spooled(rows, keys_of_range(seed, key, rows.lengths.size), self._width)
+            rows = laid.rows
+        if (
+            seed is not None or not self._tables
+        ):  # the streams are all that is written: results that wait hold no ids beside them
+            rows.ids, rows.mask = np.broadcast_to(np.int32(0), rows.ids.shape), None
+        return laid
 
     def _put(self, number: int, result: _Result | BaseException) -> None:
         """Give a result, and write all whose turn it is unless another thread does."""
@@ -256,8 +244,8 @@ class TaskRun:
     def _write(self, result: _Result) -> None:
         with self._gate:
             if self._output is None:
-                self._output = TaskOutput(self.context, self.number, self.units)
-            self._output.add(result.encoded, result.laid, self._line_of)
+                self._output = TaskOutput(self.context, self.number, self.stop.check)
+            self._output.add(result.encoded, result.laid)
         if self.report is not None:
             encoded = result.encoded
             size = encoded.lengths.size
@@ -267,7 +255,7 @@ class TaskRun:
         _check_unchanged(self.units, self.context)
         with self._gate:
             if self._output is None:
-                self._output = TaskOutput(self.context, self.number, self.units)
+                self._output = TaskOutput(self.context, self.number, self.stop.check)
             self.done = self._output.finish(self._digests)
 
     def _drop(self) -> None:
@@ -276,162 +264,9 @@ class TaskRun:
         if self._output is not None:
             self._output.drop()
 
-    def _line_of(self, bad: BadRow) -> str:
-        """A bad document in words: its file and line, counted from the start of the file where that is not far."""
-        source = self.context.sources[bad.source]
-        if bad.absolute:
-            return f"{source.path}, line {bad.line}"
-        if self._first_begin > COUNTED:
-            return f"{source.path}, line {bad.line} after byte {self._first_begin}"
-        with source.open() as file:
-            before = newlines_before(file, self._first_begin)
-        return f"{source.path}, line {bad.line + before}"
-
 
 def _check_unchanged(units: Sequence[Unit], work: Work) -> None:
     """CorpusError when an input of these units has been written to since it was found; one that has gone was read."""
     for i in dict.fromkeys(i for unit in units for i in range(unit.source, unit.last + 1)):
         with suppress(FileNotFoundError):
             work.sources[i].check_unchanged()
-
-
-class TaskOutput:
-    """The shards of a task: written one after the other, published when they are full, and recorded at the end."""
-
-    def __init__(self, work: Work, number: int, units: Sequence[Unit]) -> None:
-        self.work, self.number = work, number
-        self._folder = f"{SCRATCH}/{label_of(number)}.{secrets.token_hex(8)}"
-        self.scratch = work.store.scratch(self._folder)
-        self._writer: ShardWriter | None = None
-        self._held: tuple[dict[str, Any], list[FileFacts]] | None = None  # a full shard: is it the only one?
-        self._ranges: list[list[int]] = []
-        self._shards: list[dict[str, Any]] = []
-        self._counts = dict.fromkeys(("documents", "tokens", "text_bytes", "blank", "bad", "lost", "read"), 0)
-        self._bad: list[BadRow] = []
-        self._known: set[tuple[int, str]] = set()
-        first = units[0] if units else None
-        self._first = -1 if first is None else first.source
-        source = None if first is None else work.sources[first.source]
-        begins_inside = first is not None and first.part > 0 and source is not None
-        self._relative = begins_inside and source is not None and source.kind in ("lines", "jsonl")
-        rows = 0
-        if begins_inside and first is not None and source is not None and source.kind == "parquet":
-            rows = tables.rows_before(source, first.start)
-        self._seen = (max(self._first, 0), rows)
-
-    def add(self, encoded: Encoded, laid: Laid, where: Callable[[BadRow], str]) -> None:
-        """One range, in order. CorpusError for a bad document, unless it may be left out."""
-        if self._writer is None:
-            self._publish_held(several=True)
-            self._writer = ShardWriter(self.scratch / str(len(self._shards)), self.work.formats)
-        bad = self._bad_rows(encoded)
-        options = self.work.options
-        if bad and options.on_error == "fail":
-            raise CorpusError(
-                where(bad[0]), InWords(bad[0].found),
-                f"{bad[0].expected} (to continue: --on-error skip or --on-error replace)",
-            )  # fmt: skip
-        self._writer.append(laid, encoded.text_bytes)
-        self._ranges.append([*encoded.key, int(encoded.lengths.size), int(encoded.ids.size)])
-        for name, count in (
-            ("documents", encoded.lengths.size), ("tokens", encoded.ids.size), ("text_bytes", encoded.text_bytes),
-            ("blank", encoded.blank), ("bad", len(bad)), ("lost", encoded.lost), ("read", encoded.new),
-        ):  # fmt: skip
-            self._counts[name] += int(count)
-        self._bad += bad
-        if self.number == 0:
-            refuse_nothing(self._counts, options, FEW_BAD, self._bad, where)
-        if options.shard_bytes and self._writer.text_bytes >= options.shard_bytes:
-            self._close_shard()
-
-    def _bad_rows(self, encoded: Encoded) -> list[BadRow]:
-        """The bad documents of a range. The damage of an input is told once."""
-        source = encoded.key.source
-        base = self._seen[1] if self._seen[0] == source else 0
-        found = []
-        for bad in encoded.bad:
-            if bad.input and (bad.source, bad.found) in self._known:
-                continue
-            if bad.input:
-                self._known.add((bad.source, bad.found))
-            found.append(self._bad_row(bad, base if bad.source == source else 0))
-        self._seen = (source, base + encoded.seen)
-        return found
-
-    def _bad_row(self, bad: Bad, base: int) -> BadRow:
-        absolute = not self._relative or bad.source != self._first
-        shard = len(self._shards)
-        return BadRow(shard, bad.source, bad.line + base, absolute, bad.input, bad.found, bad.expected)
-
-    def _close_shard(self) -> None:
-        if self._writer is None:
-            return
-        self._check_plan()
-        files = self._writer.finish()
-        shard = self._writer.shard
-        fact = {"documents": shard.documents, "tokens": shard.tokens, "ranges": self._ranges}
-        self._held, self._writer, self._ranges = (fact, files), None, []
-        self._shards.append(fact)
-
-    def _publish_held(self, several: bool) -> None:
-        """Give the last full shard its names: those of the only one of the task, or of one of several."""
-        if self._held is None:
-            return
-        self._check_plan()
-        fact, files = self._held
-        label = label_of(self.number, len(self._shards) - 1 if several else None)
-        fact["shard"] = label
-        fact["files"] = []
-        for file in files:
-            name = file.name.format(label)
-            self.work.store.publish(file.path, name, f"{self.work.plan.id[:16]} {label} {file.sha256}")
-            fact["files"].append({"name": name, "bytes": file.bytes, "sha256": file.sha256})
-        self._held = None
-
-    def finish(self, digests: Digests) -> Done:
-        """Publish what is left, and write the record."""
-        if self._writer is None and not self._shards:
-            self._writer = ShardWriter(self.scratch / "0", self.work.formats)
-        self._close_shard()
-        self._publish_held(several=len(self._shards) > 1)
-        done = Done(
-            self.work.plan.id, self.number, **self._counts, last=self._seen, shards=self._shards, digests=digests
-        )
-        self._check_plan()
-        write_done(self.work.store, done, self._bad)
-        self.drop()
-        return done
-
-    def _check_plan(self) -> None:
-        """Superseded when the corpus is no longer the one that this task belongs to: nothing of it may be written."""
-        store = self.work.store
-        if (there := id_there(store)) != self.work.plan.id:
-            found = "no plan: it has been finished or removed" if there is None else "another plan: it was begun anew"
-            raise Superseded(store.place, InWords(found), "the plan that this process began with")
-
-    def drop(self) -> None:
-        """Remove what lies on this machine."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-        with suppress(OSError):
-            self.work.store.clear(self._folder)
-
-
-def has_text(counts: dict[str, int], options: Options) -> bool:
-    """Whether any document had a text; with "replace" those without one are documents too. The part for validation may
-    be without any."""
-    kept = counts["documents"] - (counts["lost"] if options.on_error == "replace" else 0)
-    return kept > 0 or not counts["bad"] or options.part == "val"
-
-
-def refuse_nothing(
-    counts: dict[str, int], options: Options, least: int, bad: Sequence[BadRow], where: Callable[[BadRow], str]
-) -> None:
-    """CorpusError when no document so far had a text, of `least` or more: then not the documents are wrong."""
-    if has_text(counts, options) or counts["bad"] < least:
-        return
-    first = bad[0] if bad else None
-    found = f"no text in any of {counts['bad']:,} documents; here {first.found if first else 'nothing'}"
-    place = where(first) if first else "the inputs"
-    raise CorpusError(place, InWords(found), first.expected if first else "texts (--field, --column)")

@@ -15,15 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from jittok.corpus.store import Lease, claim
+from jittok.corpus.tasks.output import Work
 from jittok.corpus.tasks.plan import Plan
-from jittok.corpus.tasks.records import listed, name_of
-from jittok.corpus.tasks.run import Work
+from jittok.corpus.tasks.records import listed, name_of, write_failed
 from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation
 
 PART = re.compile(r"([0-9]{1,9})(?:/([0-9]{1,9}))?")
 INDEXES = ("SLURM_ARRAY_TASK_ID", "AWS_BATCH_JOB_ARRAY_INDEX", "CLOUD_RUN_TASK_INDEX", "JOB_COMPLETION_INDEX")
 """Environment variables with the index of a job in its array: of Slurm, AWS Batch, Cloud Run, Kubernetes."""
+MOST_LOST = 3
+"""Processes that may die at a task, holding its lease, before it counts as failed."""
 RENEWED = 3
 """Times that a lease is renewed before it would end."""
 LEASE_SECONDS = 120.0
@@ -97,6 +99,7 @@ class Claims:
     def __init__(self, work: Work, stop: Cancellation, seconds: float | None = None) -> None:
         """`seconds`: of a lease, LEASE_SECONDS by default."""
         self.context, self.stop, self.seconds = work, stop, LEASE_SECONDS if seconds is None else seconds
+        self.given_up: set[int] = set()  # tasks that have failed, as too many processes died at them
         self._held: dict[int, Lease] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -124,7 +127,7 @@ class Claims:
         failed = listed(store).failed
         while not self.stop.is_set() and not self._ended.is_set():
             found = listed(store)
-            over = found.done | (found.failed - failed) | ours
+            over = found.done | (found.failed - failed) | ours | self.given_up
             free = [number for number in order if number not in over and number not in found.leased]
             leased = [number for number in order if number not in over and number in found.leased]
             taken = False
@@ -148,9 +151,21 @@ class Claims:
         if self.context.store.head(name_of(number, "done")) is not None:  # since it was listed
             lease.release()
             return False
+        if lease.lost >= MOST_LOST:
+            self._give_up(number, lease)
+            return False
         with self._lock:
             self._held[number] = lease
         return True
+
+    def _give_up(self, number: int, lease: Lease) -> None:
+        """Record that a task has failed, at which one process after the other died."""
+        store = self.context.store
+        found = InWords(f"{lease.lost} processes that died at it")
+        expected = "others that live: if the system ended them for memory (status 137), more of it, or fewer --threads"
+        write_failed(store, number, CorpusError(f"task {number}", found, expected))
+        self.given_up.add(number)
+        lease.release()
 
     def release(self, number: int) -> None:
         """Give up the lease of a task. Where the store cannot be reached, it ends by itself."""

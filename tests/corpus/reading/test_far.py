@@ -12,6 +12,7 @@ import pytest
 
 import jittok.corpus
 from jittok.corpus import batches, sequences
+from jittok.corpus.formats import FORMATS
 from jittok.corpus.reading import far, opening
 from jittok.corpus.store import open_store
 from jittok.corpus.store.local import LocalStore
@@ -50,9 +51,11 @@ def lists(found):
     return [tuple(array.tolist() for array in row) for row in found]
 
 
-@pytest.mark.parametrize("format", ["npy", "nanogpt", "llmc", "megatron", "datatrove"])
+@pytest.mark.parametrize("format", [*FORMATS])
 @pytest.mark.parametrize("how", [{}, {"shuffle": "sequences"}, {"pack": "best", "pad_id": PAD, "shuffle": "documents"}])
 def test_far_sequences_are_those_of_a_local_copy_and_each_byte_is_fetched_once(corpora, bucket, tmp_path, format, how):
+    if format == "parquet" and "shuffle" in how:
+        how = {**how, "shuffle": None}
     found = sequences("s3://x", 16, cache=tmp_path / "cache", format=format, **how)
     assert lists(found) == lists(sequences(corpora["short"][0], 16, format=format, **how))
     pieces = [read[:2] for read in bucket.reads]
@@ -149,10 +152,39 @@ def test_a_shuffle_that_would_fetch_again_and_again_is_refused(corpora, tmp_path
 
 
 @pytest.mark.usefixtures("bucket")
+def test_row_groups_of_parquet_are_read_in_order_only(tmp_path):
+    with pytest.raises(CorpusError, match="found format parquet, shuffle='sequences', expected another format"):
+        sequences("s3://x", 16, cache=tmp_path / "cache", format="parquet", shuffle="sequences")
+
+
 @pytest.mark.parametrize("format", ["arrow", "olmo", "parquet"])
-def test_what_cannot_be_read_in_parts_is_refused(tmp_path, format):
-    with pytest.raises(CorpusError, match=f"found format {format} in a bucket, expected npy, nanogpt"):
-        sequences("s3://x", 16, cache=tmp_path / "cache", format=format)
+def test_only_what_is_used_of_a_far_shard_is_opened(corpora, bucket, tmp_path, format):
+    found = sequences("s3://x", 16, cache=tmp_path / "cache", format=format)
+    assert {name for name, *_ in bucket.reads} == {"manifest.json"}
+    before = lists([found[0]])
+    assert {name.partition(".")[0].removeprefix("olmo/part-") for name, *_ in bucket.reads[1:]} <= {
+        f"{format}/00000", "00000"
+    }  # fmt: skip
+    assert before == lists([sequences(corpora["short"][0], 16, format=format)[0]])
+
+
+@pytest.mark.parametrize("format", ["arrow", "olmo", "parquet"])
+def test_what_is_not_as_written_in_a_far_shard_is_named(bucket, tmp_path, monkeypatch, format):
+    name = {"arrow": "arrow/00000.arrow", "olmo": "olmo/part-00000.csv.gz", "parquet": "parquet/00000.parquet"}[format]
+    found = sequences("s3://x", 16, cache=tmp_path / "cache", format=format)
+    bucket.cut[name] = 30
+    with pytest.raises(CorpusError, match=rf"{name}: found \d+ bytes, expected \d+, as the manifest says"):
+        found[0]
+    bucket.cut.clear()
+    real = Far.read
+
+    def changed(self, name, start=0, stop=None):
+        content = real(self, name, start, stop)
+        return content if name == "manifest.json" else bytes(len(content))
+
+    monkeypatch.setattr(Far, "read", changed)
+    with pytest.raises(CorpusError, match=name):
+        sequences("s3://x", 16, cache=tmp_path / "other", format=format)[0]
 
 
 def test_impossible_arguments_say_what_was_found(corpora):
