@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jittok.kernels.inputs import Documents
 from jittok.kernels.jit import I64, U8, OutI64, frozen, helper, kernel
-from jittok.kernels.memory import Window, get_i64, get_u8, put_i64, window
+from jittok.kernels.memory import Window, any_bit_mask, get_i64, get_u8, popcount, put_i64, window
 from jittok.kernels.normalize.nfc.fragments import Changed
 
 
@@ -43,6 +43,10 @@ def count_characters(data: U8, starts: I64, stops: I64, offsets: I64, spans: I64
             at, characters = 0, 0  # characters that begin before `at`
             for k in range(2 * offsets[document] + side, 2 * offsets[document + 1], 2):
                 position = min(max(get_i64(positions, k), 0), size)
+                while at + 64 <= position:
+                    follow = any_bit_mask(text, origin + at, 0x80) & ~any_bit_mask(text, origin + at, 0x40)
+                    characters += 64 - popcount(follow)
+                    at += 64
                 while at < position:
                     characters += _begins(text, origin + at)
                     at += 1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from jittok.chunks.texts.adjacent import Adjacent
     from jittok.chunks.texts.chunker import Chunker
-    from jittok.chunks.texts.cutter import TokenSizes
+    from jittok.chunks.texts.cutter import Joins, TokenSizes
     from jittok.chunks.texts.pieces import Piece, PieceRows
     from jittok.chunks.texts.preferred import By
     from jittok.common.display.progress import Show
@@ -92,12 +92,14 @@ class Chunking:
 
         check_options(add_special, False, "strict")
         encoder, rule = self._rule(add_special, False, "strict")
-        adjacent, sizes = self._chunk_tables
-        return Chunker(Cutter(encoder, rule, adjacent, sizes))
+        return Chunker(Cutter(encoder, rule, *self._chunk_tables))
 
     @once
-    def _chunk_tables(self) -> tuple[Adjacent, TokenSizes]:
+    def _chunk_tables(self) -> tuple[Adjacent, TokenSizes, Joins]:
         """What is known of this vocabulary's tokens, made at the first text that is cut."""
-        from jittok.chunks.texts.of_vocab import adjacent_of, sizes_of
+        from jittok.chunks.texts.cutter import Cutter
+        from jittok.chunks.texts.of_vocab import adjacent_of, joins_of, token_sizes
 
-        return adjacent_of(self.vocab), sizes_of(self.vocab)
+        adjacent = adjacent_of(self.vocab)
+        sizes = token_sizes(self.vocab, adjacent)
+        return adjacent, sizes, joins_of(Cutter(*self._rule(False, False, "strict"), adjacent, sizes))

@@ -161,3 +161,15 @@ def test_byte_spans_become_those_of_the_characters_they_touch(texts, data):
         np.array(spans, np.int64).reshape(-1, 2),
     )  # fmt: skip
     assert [tuple(span) for span in found.tolist()] == wanted
+
+
+def test_long_spans_are_counted_in_characters() -> None:
+    text = ("\xe9" * 50 + "a" * 200 + "\u65e5" * 60 + "\U0001f44d" * 33) * 3
+    raw = text.encode()
+    for start in (0, 1, 63, 64, 300, len(text) - 1):
+        places = len(text[:start].encode()), len(raw)
+        spans = np.array([places], np.int64)
+        found = character_spans(
+            np.frombuffer(raw, np.uint8), *(np.array([k]) for k in (0, len(raw))), np.array([0, 1]), spans
+        )
+        assert found.tolist() == [[start, len(text)]]

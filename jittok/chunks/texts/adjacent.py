@@ -120,6 +120,12 @@ def _compared_by(own: AdjacentWindow, table: Window, code: int) -> int:
 
 
 @helper
+def compared_right(own: AdjacentWindow, code: int) -> int:
+    """NEVER, ITSELF, or the bytes that a character on the right is compared by."""
+    return _compared_by(own, own.right, code)
+
+
+@helper
 def _is_blank(code: int) -> bool:
     return code in (32, 10, 9, 13)
 

@@ -6,16 +6,18 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jittok.align.conversions import character_spans
-from jittok.chunks.texts.cutter import Cut, Cutter, Likes
+from jittok.chunks.texts.cutter import Cut, Cutter, Likes, one_document
 from jittok.chunks.texts.pieces import Piece, PieceRows
 from jittok.chunks.texts.preferred import WAYS, ends
 from jittok.chunks.texts.search.chains import CutOptions
+from jittok.encode.limits import LEAST_WIDE_BYTES
+from jittok.encode.threads.batch import own
 from jittok.encode.threads.stretches import Stretch, progress_bar, stretches_of, thread_count
 from jittok.errors import EncodingFailed
-from jittok.kernels.inputs import PADDING, Documents
+from jittok.kernels.inputs import Documents
+from jittok.kernels.inputs.containers import reads_wide
 from jittok.kernels.jit import frozen
 from jittok.kernels.structures.utf8_check import VALID, first_malformed
 
@@ -61,15 +63,6 @@ def whole_number(name: str, value: object) -> int:
     return min(int(value), 1 << 40)
 
 
-def one_document(raw: bytes) -> Documents:
-    """A text in memory of its own."""
-    return _whole(np.frombuffer(raw + PADDING, np.uint8), [0], [len(raw)])
-
-
-def _whole(data: NDArray[np.uint8], starts: Any, stops: Any) -> Documents:
-    return Documents(frozen(data, np.uint8), frozen(starts, np.int64), frozen(stops, np.int64))
-
-
 class Chunker:
     """Cuts texts with one `Cutter`. Immutable, and safe to share between threads."""
 
@@ -108,7 +101,8 @@ class Chunker:
         bar = progress_bar("chunks", texts, progress)
         parts, pending, pool = list[PieceRows](), deque[Any](), Pool(threads) if threads > 1 else None
         try:
-            for stretch in stretches_of(texts, False, threads, threads == 1, False, STRETCH_BYTES):
+            wide = LEAST_WIDE_BYTES if reads_wide() else 0
+            for stretch in stretches_of(texts, False, threads, threads == 1, True, STRETCH_BYTES, wide):
                 if isinstance(stretch.docs, BaseException):
                     parts += [each.result() for each in pending]  # texts before it may have failed earlier
                     raise stretch.docs
@@ -127,8 +121,8 @@ class Chunker:
         return joined(parts)
 
     def _stretch(self, stretch: Stretch, request: Request) -> PieceRows:
-        docs, base, first, last, _ = stretch
-        return self._rows(docs.own(first, last), request, base + first, True)
+        docs, base, *_ = own(stretch)
+        return self._rows(docs, request, base, True)
 
     def _rows(self, docs: Documents, request: Request, base: int, several: bool) -> PieceRows:
         """The pieces of documents in memory of their own. base: the number of document 0, for errors."""
@@ -181,7 +175,7 @@ def laid_out(docs: Documents, cut: Cut) -> PieceRows:
     columns = np.empty((5, cut.rows.size), np.int64)
     columns[0], columns[1], columns[2] = cut.starts - begins, cut.stops - begins, cut.counts
     columns[3:] = columns[:2]
-    if cut.rows.size and (docs.data & 0x80).any():
+    if cut.rows.size and docs.data.max() >= 0x80:
         columns[3:] = character_spans(docs.data, docs.starts, docs.stops, offsets, columns[:2].T).T
     return PieceRows(docs.data, docs.starts, offsets, columns)
 

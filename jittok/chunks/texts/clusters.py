@@ -15,7 +15,7 @@ import numpy as np
 
 from jittok.common.unicode.graphemes import CLASSES, grapheme_classes
 from jittok.kernels.jit import I64, U8, U16, OutU64, frozen, helper, kernel
-from jittok.kernels.memory import Window, any_bit_mask, get_u8, get_u16, get_u64, put_u64, window
+from jittok.kernels.memory import Window, any_bit_mask, equal_mask, get_u8, get_u16, get_u64, put_u64, window
 from jittok.kernels.pretokenize.classes import two_stage_of
 
 (
@@ -108,9 +108,15 @@ def mark_clusters(table: ClusterTable, data: U8, starts: I64, stops: I64, bits: 
 @helper
 def _mark_text(table: ClusterWindow, text: Window, i: int, stop: int, out: Window) -> None:
     before, odd, emoji, conjunct = CONTROL, False, NONE, NONE
+    at, word = i >> 6, get_u64(out, i >> 6)
     while i < stop:
+        if i >> 6 != at:
+            put_u64(out, at, word)
+            at = i >> 6
+            word = get_u64(out, at)
         if i & 63 == 0 and i + 64 <= stop and any_bit_mask(text, i, 0x80) == np.uint64(0) and before != PREPEND:
-            i = _mark_ascii(text, i, before, out)
+            word |= _ascii_marks(text, i, before)
+            i += 64
             before, odd, emoji, conjunct = _ascii_class(get_u8(text, i - 1)), False, NONE, NONE
             continue
         code, size = character(text, i)
@@ -120,12 +126,12 @@ def _mark_text(table: ClusterWindow, text: Window, i: int, stop: int, out: Windo
             else get_u8(table.blocks, get_u16(table.pages, code >> 7) << 7 | code & 127)
         )
         if c == OTHER and before == OTHER:
-            _set(out, i)
+            word |= _1 << (np.uint64(i) & _63)
             odd, emoji, conjunct = False, NONE, NONE
             i += size
             continue
         if _breaks(before, c, odd, emoji, conjunct):
-            _set(out, i)
+            word |= _1 << (np.uint64(i) & _63)
         odd = c == REGIONAL and not (before == REGIONAL and odd)
         if c == PICTURE:
             emoji = BEGUN
@@ -139,7 +145,8 @@ def _mark_text(table: ClusterWindow, text: Window, i: int, stop: int, out: Windo
             conjunct = NONE
         before = c
         i += size
-    _set(out, stop)
+    put_u64(out, at, word)
+    put_u64(out, stop >> 6, get_u64(out, stop >> 6) | _1 << (np.uint64(stop) & _63))
 
 
 @helper
@@ -152,19 +159,9 @@ def _ascii_class(byte: int) -> int:
 
 
 @helper
-def _set(out: Window, i: int) -> None:
-    put_u64(out, i >> 6, get_u64(out, i >> 6) | _1 << (np.uint64(i) & _63))
-
-
-@helper
-def _mark_ascii(text: Window, i: int, before: int, out: Window) -> int:
-    """Mark 64 ASCII bytes from i on, a multiple of 64: all but an LF after a CR begin a cluster. Returns i + 64."""
-    word = ~np.uint64(0)
-    last = before == CR
-    for k in range(64):
-        byte = get_u8(text, i + k)
-        if byte == 10 and last:
-            word &= ~(_1 << np.uint64(k))
-        last = byte == 13
-    put_u64(out, i >> 6, word)
-    return i + 64
+def _ascii_marks(text: Window, i: int, before: int) -> np.uint64:
+    """The marks of 64 ASCII bytes from i on: all but an LF after a CR begin a cluster."""
+    after_cr = equal_mask(text, i, 13) << _1
+    if before == CR:
+        after_cr |= _1
+    return ~(equal_mask(text, i, 10) & after_cr)

@@ -6,17 +6,81 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok.align.files import NO_TEXT, spelling_of
 from jittok.align.lengths import build_lengths
-from jittok.chunks.texts.adjacent import Adjacent, build_adjacent
-from jittok.chunks.texts.cutter import TokenSizes
+from jittok.chunks.texts.adjacent import WORDS, Adjacent, build_adjacent
+from jittok.chunks.texts.cutter import NO_JOINS, Cutter, Joins, TokenSizes, boundaries, one_document
+from jittok.chunks.texts.search.sections import (
+    AFTER_SPACE,
+    AFTER_WHITE,
+    BEFORE_SPACE,
+    BEFORE_WHITE,
+    BY_ASKING,
+    BY_SIZES,
+    BY_SPACES,
+    BY_WORDS,
+)
 from jittok.common.pipeline import Pipeline, steps
+from jittok.common.pipeline.models import Pieces
 from jittok.common.unicode.characters import SPACE_MARK_BYTES
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER
+from jittok.errors import EncodingFailed
 from jittok.kernels.jit import frozen
 from jittok.vocab import Vocab
 from jittok.vocab.types import type_of
+
+_NO_FLAGS: NDArray[np.uint8] = frozen([], np.uint8)
+PROBE = (
+    'The cat sat on (the) mat. "Who is it?" he said: f(x, y) = {a + b} or <br> and C++ -- then: A "B" '
+    "c's don't we'll "
+    "Ünïcode é ñandú, ça va Straße fi naïve Ελληνικά κείμενο, русский текст ещё раз; 123 apples 4 x 5 y2 z3 #tag @me "
+    "if (x):\n    return a;\n\n\tdef f(self) -> int:\n\t\tpass\nyes\nno,\n- item\n  * {\n}\n   x  =  y\n\n\nend\n"
+    "/path/to some.thing ___ a_b CamelCase lowerUPPER x1y2 end.\nNew line here,\tand a tab there  twice   thrice \n\n "
+    "x <s> </s> [CLS] one [SEP] two | three\\n four ~ five ` six $7 %8 ^9 &amp; (nine) 中文 字 "
+    "日本語 の 한국어 문장 antidisestablishmentarianism xyzzyqwrtp kkkkkk last words"
+    + "".join(
+        f" one{white}two{white}Three{white}(four)"
+        for a in " \n\t"
+        for b in ("", *" \n\t")
+        for white in (a + b, a + b + " ")
+    )
+    + " last"
+)
+"""A text on which it is tried whether ids of sections are those of a text."""
+
+
+WHITE = b" ", b"\n", b"\t", b" \n", b"\n\t "
+
+
+def joins_of(cutter: Cutter) -> Joins:
+    """Whether ids of sections that end after spaces, or before them, are those of the text, and alone."""
+    vocab = cutter.encoder.vocab
+    pipeline = vocab if isinstance(vocab, Pipeline) else vocab.pipeline
+    rounds = isinstance(pipeline.model, Pieces) and pipeline.model.kind == "unigram"  # sums depend on what is before
+    if cutter.encoder.in_python or rounds:
+        return NO_JOINS
+    docs = one_document(PROBE.encode())
+    try:
+        ids = cutter.encoder.one(PROBE.encode(), cutter.rule)
+        last = [cutter.encoder.one(PROBE.encode() + white, cutter.rule).size > ids.size for white in (b" ", b"\n")]
+        before = (BEFORE_WHITE, BEFORE_SPACE) if all(last) else (BEFORE_SPACE,) if last[0] else ()
+        spaced, *others = (cutter.encoder.one(b"The%scat%ssat" % (each, each), cutter.rule).tolist() for each in WHITE)
+        after = (AFTER_WHITE, AFTER_SPACE) if all(each == spaced for each in others) else (AFTER_SPACE,)
+        for where in (*after, *before):
+            with cutter.encoder.workspace() as workspace:
+                whole = cutter.is_whole(workspace, docs)
+                found, _ = cutter.sections(workspace, docs, boundaries(docs), Joins(where, 1), 1, whole)
+            if found.starts.size > 1 and np.array_equal(found.ids, ids):
+                texts = [
+                    docs.between(*place) for place in zip(found.starts.tolist(), found.stops.tolist(), strict=True)
+                ]
+                alone = np.concatenate([cutter.encoder.one(text, cutter.rule) for text in texts])
+                return Joins(where, int(np.array_equal(alone, ids)))
+    except EncodingFailed:
+        pass
+    return NO_JOINS
 
 
 def adjacent_of(vocab: Vocab | Pipeline) -> Adjacent:
@@ -47,12 +111,35 @@ def _bytes_of(text: bytes) -> bytes:
     return text if -1 in found else bytes(found)
 
 
+def token_sizes(vocab: Vocab | Pipeline, adjacent: Adjacent) -> TokenSizes:
+    """What tokens cover, and which of them begin words, where that tells where words are."""
+    sizes = sizes_of(vocab)
+    if sizes.exact:
+        return sizes._replace(way=BY_SIZES)
+    offsets, data = vocab.token_offsets, vocab.token_bytes.tobytes()
+    written = [data[start:stop] for start, stop in pairwise(offsets.tolist())]
+    marked = [text.startswith(SPACE_MARK_BYTES) for text in written]
+    if adjacent.bert:  # a GGUF marks what begins a word, a file what does not
+        begins = marked if not isinstance(vocab, Pipeline) else [not text.startswith(b"##") for text in written]
+        if not isinstance(vocab, Pipeline) and vocab.unk_id >= 0:
+            begins[vocab.unk_id] = True
+        return sizes._replace(begins=_flags(begins), way=BY_WORDS)
+    if adjacent.mode != WORDS and not any(text.find(SPACE_MARK_BYTES, 1) > 0 for text in written):
+        return sizes._replace(begins=_flags(marked), way=BY_SPACES)
+    return sizes
+
+
+def _flags(values: list[bool]) -> NDArray[np.uint8]:
+    flags: NDArray[np.uint8] = frozen([False, *values], np.uint8)
+    return flags
+
+
 def sizes_of(vocab: Vocab | Pipeline) -> TokenSizes:
     """The bytes that tokens cover: the least, where steps do not change texts; else what they are about."""
     if not isinstance(vocab, Pipeline):
         lengths, way = build_lengths(vocab), type_of(vocab).alignment
         if lengths.direct and not vocab.nfc:
-            return TokenSizes(lengths.source, int(way.prefix and vocab.add_space_prefix), 1)
+            return TokenSizes(lengths.source, int(way.prefix and vocab.add_space_prefix), 1, _NO_FLAGS, BY_ASKING)
         return guessed_sizes(vocab)
     spelling = None if vocab.normalize else spelling_of(vocab)
     if spelling is None or spelling.front:
@@ -71,4 +158,4 @@ def guessed_sizes(vocab: Vocab | Pipeline) -> TokenSizes:
 
 
 def _sizes(sizes: list[int], exact: int) -> TokenSizes:
-    return TokenSizes(frozen(np.minimum([0, *sizes], 0xFFFF), np.uint16), 0, exact)
+    return TokenSizes(frozen(np.minimum([0, *sizes], 0xFFFF), np.uint16), 0, exact, _NO_FLAGS, BY_ASKING)

@@ -69,6 +69,12 @@ class Documents(NamedTuple):
                 frozen(ends[1:], np.int64),
             )
         starts, stops = self.starts[first:last], self.stops[first:last]
+        if self.kept is not None:
+            from jittok.kernels.memory.python_objects.texts import joined_texts
+
+            ends = np.append(0, np.cumsum(stops - starts))
+            data = joined_texts(starts + self.data.ctypes.data, stops - starts, PAD)
+            return Documents(frozen(data, np.uint8), frozen(ends[:-1], np.int64), frozen(ends[1:], np.int64))
         low, high = (int(starts[0]), int(stops[-1])) if last > first else (0, 0)
         starts, stops = starts - low, stops - low
         proven(starts, stops, high - low, "documents")

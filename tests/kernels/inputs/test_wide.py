@@ -119,3 +119,14 @@ def test_one_text_of_any_script_goes_the_quick_way_by_its_utf8(monkeypatch: pyte
     with pytest.raises(EncodingFailed):
         tok.encode("a\ud800")
     assert tok.encode("a\ud800", errors="replace").tolist() == tok.encode("a\ufffd").tolist()
+
+
+def test_texts_read_in_place_are_copied_one_after_the_other() -> None:
+    texts = ["x" * 300, b"y" * 400, "", "\u20ac" * 200]
+    (docs,) = documents(texts, in_place=True)
+    assert docs.kept is not None
+    copy = docs.own(1, 4)
+    raw = [b"y" * 400, b"", "\u20ac".encode() * 200]
+    assert [copy.between(*ends) for ends in zip(copy.starts, copy.stops, strict=True)] == raw
+    assert copy.data[:1000].tobytes() == b"".join(raw)
+    assert not copy.data[1000:1072].any()

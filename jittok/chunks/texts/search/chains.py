@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jittok.chunks.texts.adjacent import AdjacentWindow, apart
+from jittok.chunks.texts.search.sections import AFTER_SPACE, Sections
 from jittok.chunks.texts.search.state import (
     ANCHOR,
     CHARACTERS,
@@ -15,6 +16,7 @@ from jittok.chunks.texts.search.state import (
     DIRECTION,
     FIRST,
     FIXED,
+    INNER,
     NEAR,
     OFFSET,
     PLACES,
@@ -22,8 +24,19 @@ from jittok.chunks.texts.search.state import (
     TEXT_STOP,
     USABLE,
 )  # fmt: skip
-from jittok.kernels.jit import I32, I64, U16, helper
-from jittok.kernels.memory import Window, get_i64, get_u8, get_u64, leading_zeros, put_i64, trailing_zeros
+from jittok.kernels.fragments import TEXT, TEXT_PREFIXED
+from jittok.kernels.jit import I32, I64, U16, OutI32, OutI64, helper
+from jittok.kernels.memory import (
+    Window,
+    get_i64,
+    get_u8,
+    get_u64,
+    leading_zeros,
+    put_i32,
+    put_i64,
+    trailing_zeros,
+    window,
+)
 
 _0, _1 = np.uint64(0), np.uint64(1)
 
@@ -48,6 +61,37 @@ class Answers(NamedTuple):
     sizes: U16  # [tokens + 1] the bytes that token k - 1 covers
 
 
+class Questions(NamedTuple):
+    """Texts that chains ask for: data[starts[k]:stops[k]], of `kinds` TEXT (the inside of one) or TEXT_PREFIXED."""
+
+    starts: OutI64
+    stops: OutI64
+    kinds: OutI32
+
+
+class SectionWindow(NamedTuple):
+    """`Sections` as windows."""
+
+    starts: Window
+    stops: Window
+    before: Window
+    ids: Window
+    ends: Window
+    begins: Window
+    way: int
+    where: int
+    alone: int
+
+
+@helper
+def open_sections(found: Sections) -> SectionWindow:
+    """Windows onto the arrays."""
+    return SectionWindow(
+        window(found.starts), window(found.stops), window(found.before), window(found.ids),
+        window(found.ends), window(found.begins), found.way, found.where, found.alone,
+    )  # fmt: skip
+
+
 class Chains(NamedTuple):
     """Windows onto the arrays of `advance`."""
 
@@ -62,6 +106,8 @@ class Chains(NamedTuple):
     sizes: Window
     starts: Window
     stops: Window
+    kinds: Window
+    sections: SectionWindow
     pieces: Window
     made: Window
     most: int
@@ -86,14 +132,15 @@ def put(own: Chains, s: int, field: int, value: int) -> None:
 
 
 @helper
-def ask_between(own: Chains, s: int, start: int, stop: int, place: int) -> None:
-    """Ask for the ids of data[start:stop], to learn of a place."""
+def ask_between(own: Chains, s: int, start: int, stop: int, place: int, inner: bool) -> None:
+    """Ask for the ids of data[start:stop], to learn of a place. inner: as they are inside of a text."""
     k = get(own, s, COUNT)
     cursor = get(own, s, CURSOR)
     if k == 0:
         put(own, s, FIRST, cursor)
     put_i64(own.starts, cursor + k, start)
     put_i64(own.stops, cursor + k, stop)
+    put_i32(own.kinds, cursor + k, TEXT if inner and own.sections.where < AFTER_SPACE else TEXT_PREFIXED)
     put_i64(own.state, s + PLACES + k, place)
     put(own, s, COUNT, k + 1)
 
@@ -103,9 +150,10 @@ def ask(own: Chains, s: int, place: int) -> None:
     """Ask for the ids between a place and the anchor, where that is of use, or the fixed place."""
     if get(own, s, DIRECTION) > 0:
         far = place >= get(own, s, USABLE)
-        ask_between(own, s, get(own, s, ANCHOR) if far else get(own, s, FIXED), place, place)
+        inner = far and get(own, s, INNER) != 0
+        ask_between(own, s, get(own, s, ANCHOR) if far else get(own, s, FIXED), place, place, inner)
     else:
-        ask_between(own, s, place, get(own, s, FIXED), place)
+        ask_between(own, s, place, get(own, s, FIXED), place, False)
 
 
 @helper

@@ -35,6 +35,7 @@ from jittok.chunks.texts.search.state import (
     GUESS,
     HIGH,
     IDS,
+    INNER,
     KEPT_END,
     LAST,
     LIKED,
@@ -42,6 +43,7 @@ from jittok.chunks.texts.search.state import (
     LIKED_FIRST,
     LIKED_LAST,
     LIMIT,
+    LISTED,
     LOW,
     LOW_COUNT,
     MARGIN,
@@ -101,6 +103,8 @@ def begin_search(own: Chains, s: int) -> None:
     put(own, s, EXPECTED_OFFSET, -1)
     put(own, s, CEILING, 0)
     put(own, s, ASKS_ALL, 0)
+    put(own, s, INNER, 0)
+    put(own, s, LISTED, 0)
     if get(own, s, IDS) == 0:
         put(own, s, BYTES, get_i64(own.made, 1))
         put(own, s, IDS, get_i64(own.made, 2))
@@ -202,7 +206,7 @@ def like(own: Chains, s: int) -> None:
     put(own, s, LIKED_AT, at)
     put(own, s, OFFSET, 0)
     put(own, s, COUNT, 0)
-    ask_between(own, s, get(own, s, START), get_i64(own.liked, at), get_i64(own.liked, at))
+    ask_between(own, s, get(own, s, START), get_i64(own.liked, at), get_i64(own.liked, at), False)
     put(own, s, PHASE, LIKED)
 
 

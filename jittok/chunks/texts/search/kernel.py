@@ -28,10 +28,21 @@ bounds, whatever the length of the text.
 from __future__ import annotations
 
 from jittok.chunks.texts.adjacent import Adjacent, open_adjacent
-from jittok.chunks.texts.search.chains import Answers, Chains, CutOptions, get, put, raw_answer
+from jittok.chunks.texts.search.chains import (
+    Answers,
+    Chains,
+    CutOptions,
+    Questions,
+    get,
+    open_sections,
+    put,
+    raw_answer,
+)
 from jittok.chunks.texts.search.ends import begin_piece, liked
+from jittok.chunks.texts.search.joining import begin_joined, joined, words_counted
 from jittok.chunks.texts.search.narrowing import ask_all, guessed, listed, narrowed
 from jittok.chunks.texts.search.runs import halved, scanned
+from jittok.chunks.texts.search.sections import Sections
 from jittok.chunks.texts.search.state import (
     BEGIN,
     COUNT,
@@ -42,14 +53,17 @@ from jittok.chunks.texts.search.state import (
     GALLOP,
     GUESS,
     HALVE,
+    JOIN,
     LIKED,
     LIST,
     MEASURES,
     NARROW,
     OFFSET,
     PHASE,
+    PIECE,
     SCAN,
     WHOLE_COUNT,
+    WORDS,
 )  # fmt: skip
 from jittok.kernels.jit import I64, U8, U64, OutI64, helper, kernel
 from jittok.kernels.memory import get_i64, put_i64, window
@@ -57,36 +71,41 @@ from jittok.kernels.memory import get_i64, put_i64, window
 
 @kernel
 def advance(
-    found: Adjacent, options: CutOptions, data: U8, bits: U64, liked: I64, state: OutI64, answers: Answers,
-    starts: OutI64, stops: OutI64, pieces: OutI64, made: OutI64,
+    found: Adjacent, options: CutOptions, data: U8, bits: U64, liked: I64, sections: Sections, state: OutI64,
+    answers: Answers, questions: Questions, pieces: OutI64, made: OutI64,
 ) -> int:  # fmt: skip
     """Move all chains on by the answers to their questions, and ask more. Returns the number of questions; 0: all are
     DONE or STUCK.
 
     bits: boundaries of clusters in data, as `mark_clusters` makes them; liked: int64[n] places where pieces like to
-    end, rising within a text. state: int64[FIELDS * chains]. starts, stops: int64[AT_ONCE * chains] receive
-    the questions. pieces: int64[PIECE * n] receives pieces (chain, start, stop, count)
-    from made[0] on, which grows; there is room for one a chain. made[1:3]: bytes of so many ids, of
-    the last text of any chain.
+    end, rising within a text. state: int64[FIELDS * chains]. questions: of AT_ONCE * chains. pieces: int64[PIECE * n]
+    receives pieces (chain, start, stop, count) from made[0] on, which grows; there is room for one a chain.
+    made[1:3]: bytes of so many ids, of the last text of any chain. made[3]: 1 if `pieces` is full; the next call goes
+    on.
     """
     own = Chains(
         open_adjacent(found), found.reach, window(data), window(bits), window(liked), window(state),
-        window(answers.ids), window(answers.ends), window(answers.sizes), window(starts),
-        window(stops), window(pieces), window(made), options.most, options.overlap, options.once, options.ids_before,
+        window(answers.ids), window(answers.ends), window(answers.sizes), window(questions.starts),
+        window(questions.stops), window(questions.kinds), open_sections(sections), window(pieces), window(made),
+        options.most, options.overlap, options.once, options.ids_before,
         options.ids_after, options.prefix, options.exact,
     )  # fmt: skip
-    questions = 0
-    for k in range(state.size // FIELDS):
+    asked, chains, room = 0, state.size // FIELDS, pieces.size // PIECE
+    put_i64(own.made, 3, 0)
+    for k in range(chains):
         s = FIELDS * k
         if get_i64(own.state, s + PHASE) >= DONE:
             continue
-        put_i64(own.state, s + CURSOR, questions)
+        put_i64(own.state, s + CURSOR, asked)
         while True:
             move(own, s)
             if get_i64(own.state, s + COUNT) > 0 or get_i64(own.state, s + PHASE) >= DONE:
                 break
-        questions += get_i64(own.state, s + COUNT)
-    return questions
+            if get_i64(own.made, 0) + chains - k > room:  # those after it need room for one each
+                put_i64(own.made, 3, 1)
+                break
+        asked += get_i64(own.state, s + COUNT)
+    return asked
 
 
 @helper
@@ -102,7 +121,12 @@ def move(own: Chains, s: int) -> None:
             ask_all(own, s)
             return
     if phase == BEGIN:
-        begin_piece(own, s)
+        if not begin_joined(own, s):
+            begin_piece(own, s)
+    elif phase == JOIN:
+        joined(own, s)
+    elif phase == WORDS:
+        words_counted(own, s)
     elif phase == GUESS:
         guessed(own, s)
     elif phase == NARROW:

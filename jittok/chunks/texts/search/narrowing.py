@@ -37,10 +37,13 @@ from jittok.chunks.texts.search.state import (
     GUESS,
     HIGH,
     IDS,
+    INNER,
+    INNER_BATCH,
     KNOWN,
     KNOWN_COUNT,
     LIMIT,
     LIST,
+    LISTED,
     LONGEST_LIST,
     LOW,
     LOW_COUNT,
@@ -200,6 +203,7 @@ def ask_all(own: Chains, s: int) -> None:
     fixed = get(own, s, FIXED)
     for field in (LOW, FIT, ANCHOR, USABLE):
         put(own, s, field, fixed)
+    put(own, s, INNER, 0)
     put(own, s, LOW_COUNT, -1)
     put(own, s, FIT_COUNT, -1)
     put(own, s, OFFSET, 0)
@@ -326,13 +330,14 @@ def list_boundaries(own: Chains, s: int) -> None:
 def ask_list(own: Chains, s: int) -> None:
     """Ask for up to BATCH boundaries, from NEXT back to FIT; none is left: FIT is the answer."""
     direction, fit, high, x = get(own, s, DIRECTION), get(own, s, FIT), get(own, s, HIGH), get(own, s, NEXT)
-    asked = 0
-    while direction * (x - fit) > 0 and asked < BATCH:
+    asked, most = 0, BATCH if get(own, s, INNER) == 0 else INNER_BATCH
+    while direction * (x - fit) > 0 and asked < most and (asked == 0 or x >= get(own, s, LISTED)):
         if x != high:
             ask(own, s, x)
             asked += 1
         x = before(own, s, x) if direction > 0 else after(own, s, x)
     put(own, s, NEXT, x)
+    put(own, s, LISTED, 0)
     if asked > 0:
         put(own, s, PHASE, LIST)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BEGIN, GUESS, NARROW, LIST, GALLOP, HALVE, SCAN, LIKED, DONE, STUCK = range(10)
+BEGIN, GUESS, NARROW, LIST, GALLOP, HALVE, SCAN, LIKED, JOIN, WORDS, DONE, STUCK = range(12)
 """Phases. STUCK: the character at START has more ids alone than a piece may have."""
 END_OF_PIECE, OVERLAP, KEPT_END = range(3)
 """What a search is for: the end of a piece, the start of the next one, what `truncate` keeps of the end."""
@@ -35,7 +35,10 @@ EXPECTED_OFFSET, CEILING, ASKS_ALL = 34, 35, 36
 place where LIST's answer would not be the last that fits (0: none); whether a search goes without sizes of tokens."""
 WHOLE_COUNT = 37
 """The count of the whole text that MEASURES is about."""
-PLACES = 38
+SECTION, LAST_SECTION, INNER, LISTED = 38, 39, 40, 41
+"""The first section that begins at START or after it, and the one after the last of the text (see `sections`); whether
+what is asked for from the anchor is the inside of a text; the last place that LIST asks for at first."""
+PLACES = 42
 """The places that were asked for."""
 AT_ONCE = 20
 """The most questions of a chain at once."""
@@ -43,9 +46,9 @@ FIELDS = PLACES + AT_ONCE
 
 PIECE = 4
 """Words of a piece: its chain, start, stop, count."""
-POINTS, BATCH, LONGEST_LIST, NEAR = 6, 6, 64, 512
-"""Places that NARROW asks for at once, boundaries that LIST does; the most boundaries that LIST asks for; bytes in
-which a place that no token crosses is looked for."""
+POINTS, BATCH, INNER_BATCH, LONGEST_LIST, NEAR = 6, 6, 16, 64, 512
+"""Places that NARROW asks for at once, boundaries that LIST does, and from a section on, which is nearer; the most
+boundaries that LIST asks for; bytes in which a place that no token crosses is looked for."""
 ANCHORED, BACK, MARGIN = 192, 256, 24
 """Bytes of a search from which on it gets an anchor, in which one is looked for, and between it and what is asked."""
 FIRST_BYTES, FIRST_IDS = 7, 2
