@@ -332,12 +332,17 @@ class Processor:
         if wanted not in (str, bytes, *PLACED):
             raise ValueError(f"unknown return_type={wanted}")
         _check_return_bytes(return_bytes, wanted)
-        if isinstance(input, list) and input and isinstance(input[0], list | tuple | np.ndarray):
+        if _is_batch(input):
+            if wanted == "offset_mapping":  # all as the first that is not empty
+                first = next((row[0] for row in input if len(row)), None)
+                return_bytes = bool(return_bytes) or isinstance(first, bytes)
             return [self.decode(row, out_type=wanted, return_bytes=return_bytes) for row in input]
         if isinstance(input, str | bytes | int | np.integer):
             input = [input]  # noqa: A001
         if wanted in PLACED:
-            return self._decoded_places([] if input is None else list(input), wanted, bool(return_bytes))
+            items = [] if input is None else list(input)
+            as_bytes = bool(return_bytes) or (bool(items) and isinstance(items[0], bytes))
+            return self._decoded_places(items, wanted, as_bytes)
         text = self._decoded([] if input is None else list(input))
         return text.encode() if wanted is bytes else text
 
@@ -523,6 +528,13 @@ class Processor:
 
 def _or_none(token: int | None) -> int:
     return -1 if token is None else token
+
+
+def _is_batch(found: Any) -> bool:
+    """Whether these are rows of ids or pieces."""
+    if isinstance(found, np.ndarray):
+        return found.ndim > 1
+    return isinstance(found, list | tuple) and bool(found) and isinstance(found[0], list | tuple | np.ndarray)
 
 
 def _either(return_type: Returned | None, out_type: Returned | None) -> Returned | None:

@@ -171,6 +171,12 @@ def test_n_best_of_a_long_text_drops_partial_paths_as_the_library_does(files):
         "sp.encode('a', out_type='proto', add_bos=True)", "sp.encode('a', out_type='offset_mapping', reverse=True)",
         "sp.decode([], return_type='offset_mapping')", "sp.decode([[], [5]], return_type='offset_mapping')",
         "sp.decode([5], return_bytes=True)", "sp.decode([10**6], out_type='proto')", "sp.encode('a', out_type='no')",
+        "sp.decode((('▁a', 'b'), ('c',)))", "sp.decode(((5, 6), (7,)))",
+        "sp.decode(__import__('numpy').array([[5], [6]]))",
+        "repr(sp.decode(['▁a'.encode(), 'b'], return_type='offset_mapping'))",
+        "repr(sp.decode(b'b', return_type='offset_mapping'))",
+        "repr(sp.decode([[], ['▁a'.encode()], ['b']], return_type='offset_mapping', return_bytes=False))",
+        "repr(sp.decode([[5], [6]], return_type='offset_mapping', return_bytes=True))",
         "sp.NBestEncodeAsPieces(['a b', 'c'], 3)", "sp.encode('\\ud800', out_type='offset_mapping')",
     ],
 )  # fmt: skip
