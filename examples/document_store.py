@@ -16,5 +16,5 @@ print(rows, "longest", rows.counts.max())
 question = "where were scrolls held"
 name, piece, _ = max(store, key=lambda entry: sum(entry[2][word] for word in question.split()))
 print(name, piece.start, piece.stop, repr(piece.text[:40]))
-ids, mask = tok.encode_batch([piece.text for _, piece, _ in store], add_special=True).to_padded(64, pad_id=tok.pad_id)
+ids, mask, _ = tok.encode_batch([piece.text for _, piece, _ in store], add_special=True).to_padded(64)
 print(ids.shape, int(mask.sum(1).max()))

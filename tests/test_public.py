@@ -65,7 +65,7 @@ def test_token_array_has_its_names() -> None:
     for name in ["lengths", "to_list", "to_padded", "to_arrow", "from_arrow", "concat", "save", "load", "_repr_html_"]:
         assert hasattr(TokenArray, name)
     assert keywords(TokenArray.to_padded) == {
-        "pad_id": inspect.Parameter.empty,
+        "pad_id": None,
         "side": "right",
         "truncate": False,
         "closing": None,

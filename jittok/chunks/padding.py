@@ -4,54 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.chunks.written import RUN, Padding, Template, write_padded
+from jittok.common.rows.padded import Padded
 from jittok.encode.buffers import BufferPool, Mapping
 from jittok.encode.threads.stretches import thread_count
 from jittok.kernels.jit import frozen, interruptible_if_long
 
-if TYPE_CHECKING:
-    import torch
-
 IDS_PER_STEP = 1 << 18
 """Ids that a thread writes at a time, with their mask and types 2 MB."""
 _kept: list[Mapping] = []
-
-
-class Padded(NamedTuple):
-    """Rows of one length.
-
-    `ids`: int32[rows, length]; `mask`: bool[rows, length], True for what is of the row; `types`: int32[rows, length],
-    the segment that each id belongs to. The arrays are C-contiguous, writable, and belong to nobody else.
-    """
-
-    ids: NDArray[np.int32]
-    mask: NDArray[np.bool_]
-    types: NDArray[np.int32]
-
-    def to_torch(self) -> Tensors:
-        """The same memory as tensors: int32, bool and int32. ImportError without torch.
-
-        >>> import jittok
-        >>> batch = jittok.bundled("gpt-2").encode_batch(["a text"], max_length=8).to_padded(8, pad_id=0)
-        >>> batch.to_torch().ids.shape  # doctest: +SKIP
-        torch.Size([1, 8])
-        """
-        import torch
-
-        return Tensors(*(torch.from_numpy(array) for array in self))
-
-
-class Tensors(NamedTuple):
-    """`Padded` as tensors, over the same memory."""
-
-    ids: torch.Tensor
-    mask: torch.Tensor
-    types: torch.Tensor
 
 
 def pad_rows(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jittok.chunks.padding import Padded, on_threads, pad_rows, padding_of
+from jittok.chunks.padding import on_threads, pad_rows, padding_of
 from jittok.chunks.windows import (
     FIRST_START,
     FIRST_STOP,
@@ -23,8 +23,9 @@ from jittok.chunks.windows import (
 from jittok.chunks.written import RUN, SPECIAL, Template, write_rows, write_spans, write_types
 from jittok.common.pipeline.pipeline import FIRST_TEXT, SECOND_TEXT
 from jittok.common.rows.ids import Ids
-from jittok.common.rows.ragged import read_only_array, row_number, whole_number
-from jittok.common.rows.token_array import INT32_MAX, Describe, TokenArray, rounded_up
+from jittok.common.rows.padded import Padded, Side, int32, padded_length, padding_id
+from jittok.common.rows.ragged import read_only_array, row_number
+from jittok.common.rows.token_array import Describe, TokenArray
 from jittok.errors import InWords, MalformedArray, refuse_keywords
 from jittok.kernels.jit import frozen
 
@@ -94,7 +95,7 @@ class Rows(TokenArray):
         made = object.__new__(cls)
         fields: dict[str, Any] = {
             "_facts": facts, "_ids": ids, "_table": table, "_texts": texts, "_describe": describe,
-            "_around": (0, 0), "_made": {}, "_template": template_of(facts.parts),
+            "_around": (0, 0), "_pad_id": facts.pad_id, "_made": {}, "_template": template_of(facts.parts),
         }  # fmt: skip
         for name, value in fields.items():
             object.__setattr__(made, name, value)
@@ -184,7 +185,7 @@ class Rows(TokenArray):
         length: int | None = None,
         *,
         pad_id: int | None = None,
-        side: Literal["right", "left"] = "right",
+        side: Side = "right",
         multiple_of: int | None = None,
         pad_type: int = 0,
         **others: NoReturn,
@@ -197,26 +198,15 @@ class Rows(TokenArray):
         """
         if others:
             refuse_keywords(self.to_padded, others)
-        pad_id = self._facts.pad_id if pad_id is None else pad_id
-        if pad_id is None:
-            raise TypeError(
-                "pad_id: found None, as the vocabulary has no padding token; expected an id: any will do where the "
-                "mask is used, pad_id=tok.eos_id or pad_id=0"
-            )
-        if side not in ("right", "left"):
-            raise ValueError(f"side: found {side!r}, expected 'right' or 'left'")
-        for name, value in (("pad_id", pad_id), ("pad_type", pad_type)):
-            if not -INT32_MAX - 1 <= whole_number(value, name) <= INT32_MAX:
-                raise ValueError(f"{name}: found {value}, expected an int32")
+        pad_id, pad_type = padding_id(pad_id, self._facts.pad_id, side), int32(pad_type, "pad_type")
         length = self._padded_length(length, multiple_of)
-        padding = padding_of(length, int(pad_id), int(pad_type), side, self._template.types)
+        padding = padding_of(length, pad_id, pad_type, side, self._template.types)
         return pad_rows(self._template, self._ids, self._table, padding, self._facts.threads)
 
     def _padded_length(self, length: int | None, multiple_of: int | None) -> int:
         lengths = self._table[:, LENGTH]
         longest, most = int(lengths.max(initial=0)), self._facts.max_length
-        length = longest if length is None else whole_number(length, "length")
-        length = rounded_up(length, multiple_of)
+        length = padded_length(length, longest, multiple_of)
         if multiple_of is not None and most is not None and most % multiple_of:
             raise ValueError(
                 f"multiple_of: found {multiple_of}, expected a divisor of {most}, the max_length of these rows"
@@ -254,7 +244,7 @@ class Rows(TokenArray):
         """The rows of these lines of the table."""
         return Rows.of_table(self._facts, self._ids, table, self._texts, self._describe)
 
-    def _same(self, describe: Describe | None, _around: tuple[int, int]) -> Rows:
+    def _same(self, describe: Describe | None, _around: tuple[int, int], _pad_id: int | None) -> Rows:
         return Rows.of_table(self._facts, self._ids, self._table, self._texts, describe)
 
     def _spans(self, unit: Unit) -> NDArray[np.int64]:

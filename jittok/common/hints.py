@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-ROWS = "tok.encode_batch(texts).to_padded(length, pad_id=...)"
+ROWS = "tok.encode_batch(texts).to_padded(length)"
 BOS = "add_special=True adds BOS and EOS as the file specifies; for a BOS alone: [tok.bos_id, *ids.tolist()]"
 SPECIAL_TEXT = "parse_special=True parses special tokens in the text; the default treats them as plain text"
 LOCAL = "load reads local files; hf:org/name is a repository of Hugging Face"

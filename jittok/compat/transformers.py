@@ -15,6 +15,7 @@ from jittok.common.pipeline import Pipeline
 from jittok.common.pipeline.pipeline import FIRST_TEXT
 from jittok.compat.missing import TRAINING, not_there
 from jittok.compat.tokenizers import Backend
+from jittok.files.transformers.roles import USUAL_PADDING
 from jittok.reference.pipeline import runner
 from jittok.tokenizer import Tokenizer
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 USUAL = {
-    "cls": ("[CLS]", "<cls>"), "sep": ("[SEP]", "<sep>"), "mask": ("[MASK]", "<mask>"), "pad": ("[PAD]", "<pad>"),
+    "cls": ("[CLS]", "<cls>"), "sep": ("[SEP]", "<sep>"), "mask": ("[MASK]", "<mask>"), "pad": USUAL_PADDING,
     "unk": ("[UNK]", "<unk>"), "bos": ("<s>",), "eos": ("</s>",),
 }  # fmt: skip
 """Texts of added tokens with a role, where no file names one."""

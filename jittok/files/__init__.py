@@ -131,9 +131,9 @@ def _content(file: str, content: bytes, given: Mapping[str, Any], folder: Path |
 
 def _said(made: Pipeline, folder: Path | None, byte_level: bool = False) -> Pipeline:
     """A tokenizer with the special ids of its folder."""
-    from jittok.files.transformers.roles import with_roles
+    from jittok.files.transformers.roles import with_padding, with_roles
 
-    return made if folder is None else with_roles(made, folder, class_of(folder, byte_level))
+    return with_padding(made) if folder is None else with_roles(made, folder, class_of(folder, byte_level))
 
 
 def _sentencepiece(file: str, content: bytes, folder: Path | None) -> Pipeline:
@@ -152,7 +152,7 @@ def _of_json(root: Node, content: bytes, folder: Path | None) -> Pipeline:
     from jittok.files.hf.tokenizer_json import pipeline_of
 
     if folder is None:
-        return pipeline_of(root, content)
+        return _said(pipeline_of(root, content), None)
     parts = [*_kinds(root.value.get("pre_tokenizer")), *_kinds(root.value.get("decoder"))]
     byte_level = "ByteLevel" in parts
     name = class_of(folder, byte_level)

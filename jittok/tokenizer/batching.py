@@ -96,9 +96,9 @@ def _plain(
 
     meanwhile = tok._rows_meanwhile(texts, add_special, parse_special, errors)
     if meanwhile is not None:
-        return meanwhile.described_by(tok.describe)
+        return meanwhile.described_by(tok.describe, tok.pad_id)
     encoder, rule = tok._rule(add_special, parse_special, errors)
     rows = tok._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
     if rows is None:
         rows = encode_batch(encoder, texts, rule, threads, progress)
-    return rows.described_by(tok.describe).surrounded_by(*rule.around)
+    return rows.described_by(tok.describe, tok.pad_id).surrounded_by(*rule.around)

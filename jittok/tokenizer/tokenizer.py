@@ -224,10 +224,11 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
         encoder, rule = self._rule(add_special, parse_special, errors)
         few = self._few(encoder, texts, rule, threads, progress, add_special, parse_special, errors)
         if few is not None:
-            yield few.surrounded_by(*rule.around)
+            yield few.described_by(None, self.pad_id).surrounded_by(*rule.around)
             return
         for ids, ends in stretches(encoder, texts, rule, threads, progress):
-            yield TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends])).surrounded_by(*rule.around)
+            rows = TokenArray(ids, np.concatenate([np.zeros(1, np.int64), ends]))
+            yield rows.described_by(None, self.pad_id).surrounded_by(*rule.around)
 
     def encode_parts(
         self, text: OneText, *, add_special: bool = False, parse_special: bool = False, errors: Errors = "strict",

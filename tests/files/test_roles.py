@@ -34,19 +34,19 @@ OBJECT = {"__type": "AddedToken", "content": "</s>", **FLAGS}
 @pytest.mark.parametrize(
     ("files", "ids"),
     [
-        ({}, (None, None, None, 5)),
+        ({}, (None, None, 4, 5)),
         ({"tokenizer_config": {"bos_token": "<s>", "eos_token": OBJECT, "pad_token": "<pad>"}}, (2, 3, 4, 5)),
-        ({"special_tokens_map": {"eos_token": OBJECT, "unk_token": "a"}}, (None, 3, None, 0)),
-        ({"tokenizer_config": {"eos_token": "<s>"}, "special_tokens_map": {"eos_token": "</s>"}}, (None, 3, None, 5)),
+        ({"special_tokens_map": {"eos_token": OBJECT, "unk_token": "a"}}, (None, 3, 4, 0)),
+        ({"tokenizer_config": {"eos_token": "<s>"}, "special_tokens_map": {"eos_token": "</s>"}}, (None, 3, 4, 5)),
         ({"tokenizer_config": {"eos_token": "<s>", "added_tokens_decoder": {"2": {"content": "<s>"}}},
-          "special_tokens_map": {"eos_token": "</s>"}}, (None, 2, None, 5)),
+          "special_tokens_map": {"eos_token": "</s>"}}, (None, 2, 4, 5)),
         ({"generation_config": {"bos_token_id": 2, "eos_token_id": [3, 4], "pad_token_id": 4}}, (2, 3, 4, 5)),
-        ({"generation_config": {"eos_token_id": 3}, "config": {"eos_token_id": 2, "bos_token_id": 2}}, (2, 3, None, 5)),
-        ({"tokenizer_config": {"eos_token": "<s>"}, "generation_config": {"eos_token_id": 3}}, (None, 2, None, 5)),
-        ({"tokenizer_config": {"eos_token": None}, "config": {"eos_token_id": 3}}, (None, None, None, 5)),
-        ({"config": {"eos_token_id": 6, "bos_token_id": -1, "pad_token_id": True}}, (None, None, None, 5)),
-        ({"config": {"eos_token_id": None, "bos_token_id": [], "pad_token_id": "4"}}, (None, None, None, 5)),
-        ({"tokenizer_config": {"tokenizer_class": "LlamaTokenizer"}}, (2, 3, None, 5)),
+        ({"generation_config": {"eos_token_id": 3}, "config": {"eos_token_id": 2, "bos_token_id": 2}}, (2, 3, 4, 5)),
+        ({"tokenizer_config": {"eos_token": "<s>"}, "generation_config": {"eos_token_id": 3}}, (None, 2, 4, 5)),
+        ({"tokenizer_config": {"eos_token": None}, "config": {"eos_token_id": 3}}, (None, None, 4, 5)),
+        ({"config": {"eos_token_id": 6, "bos_token_id": -1, "pad_token_id": True}}, (None, None, 4, 5)),
+        ({"config": {"eos_token_id": None, "bos_token_id": [], "pad_token_id": "4"}}, (None, None, 4, 5)),
+        ({"tokenizer_config": {"tokenizer_class": "LlamaTokenizer"}}, (2, 3, 4, 5)),
         ({"config": {"model_type": "t5"}}, (None, 3, 4, 5)),
         ({"tokenizer_config": {"unk_token": "<pad>", "pad_token": None}}, (None, None, None, 4)),
     ],
@@ -72,7 +72,7 @@ def test_files_of_other_programs_beside_a_tokenizer_are_passed_over(tmp_path):
     folder_of(tmp_path)
     (tmp_path / "config.json").write_bytes(b"not JSON")
     (tmp_path / "generation_config.json").write_bytes(b"[1]")
-    assert ids_of(tmp_path) == (None, None, None, 5)
+    assert ids_of(tmp_path) == (None, None, 4, 5)
 
 
 def test_which_tokens_a_folder_names_changes_neither_ids_nor_the_fingerprint(tmp_path):

@@ -151,12 +151,12 @@ def test_cutting_keeps_what_stands_around_the_text(bundled: Callable[[str], Toke
         "stream": TokenArray.concat(bert.encode_stream(texts, add_special=True)),
     }
     for name, way in ways.items():
-        out, mask = way.to_padded(4, pad_id=0, truncate=True)
+        out, mask, _ = way.to_padded(4, pad_id=0, truncate=True)
         for row, kept, text in zip(out, mask, texts, strict=True):
             ids = row[kept]
             inner = bert.encode(text).tolist()[:2]
             assert ids.tolist() == [bert.bos_id, *inner, bert.sep_id], (name, text)
-    left, mask = rows.to_padded(4, pad_id=0, truncate=True, side="left")
+    left, mask, _ = rows.to_padded(4, pad_id=0, truncate=True, side="left")
     assert left[1][mask[1]].tolist() == rows[1].tolist()
     assert left[2].tolist() == rows.to_padded(4, pad_id=0, truncate=True)[0][2].tolist()
     with pytest.raises(ValueError, match="found 1, expected 2 or more"):

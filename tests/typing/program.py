@@ -48,7 +48,7 @@ def counted(tok: jittok.Tokenizer, texts: list[str]) -> tuple[int, float]:
 def padded(tok: jittok.Tokenizer, texts: list[str], length: int, side: Side) -> tuple[NDArray[np.int32], int]:
     """Rows of one length, and how many ids are no padding."""
     rows: jittok.TokenArray = tok.encode_batch(texts, add_special=True, parse_special=False, errors="replace")
-    ids, mask = rows.to_padded(length, pad_id=tok.pad_id or 0, side=side, truncate=True)
+    ids, mask, _ = rows.to_padded(length, pad_id=tok.pad_id or 0, side=side, truncate=True)
     return ids, int(mask.sum())
 
 

@@ -11,7 +11,7 @@ tok.encode(["a"])  # wrong
 tok.encode_batch(5)  # wrong
 tok.align_batch(["a"], unit="words")  # wrong
 tok.encode_batch(["a"]).to_padded(pad_id=0, side="both")  # wrong
-tok.encode_batch(["a"]).to_padded(pad_id=tok.pad_id)  # wrong
+tok.encode_batch(["a"]).to_padded(pad_id="0")  # wrong
 tok.decode_batch(5)  # wrong
 jittok.train(["a"], siz=5)  # wrong
 jittok.train(["a"], like="huggingface")  # wrong

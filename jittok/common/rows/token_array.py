@@ -7,7 +7,7 @@ from array import array as words
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from jittok.common.rows.checks import arrow_numbers, arrow_offsets, arrow_valid, proven
 from jittok.common.rows.ids import Ids
 from jittok.common.rows.npy_files import FILES, beside, check_files, check_free, put_in_place, read_array
+from jittok.common.rows.padded import Padded, Side, padded_length, padding_id
 from jittok.common.rows.ragged import fixed_offsets, read_only_array, row_number, whole_number
 from jittok.errors import check_local, missing, refuse_keywords
 
@@ -60,17 +61,19 @@ class TokenArray:
     Offsets are copied, and can never be written to.
     """
 
-    __slots__ = ("_around", "_describe", "ids", "offsets")
+    __slots__ = ("_around", "_describe", "_pad_id", "ids", "offsets")
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
     _describe: Describe | None
     _around: tuple[int, int]
+    _pad_id: int | None
 
     def __init__(self, ids: ArrayLike, offsets: ArrayLike) -> None:
         object.__setattr__(self, "ids", read_only_array(ids, np.int32, "ids"))
         object.__setattr__(self, "offsets", fixed_offsets(offsets, self.ids.size, "ids"))
         object.__setattr__(self, "_describe", None)
         object.__setattr__(self, "_around", (0, 0))
+        object.__setattr__(self, "_pad_id", None)
 
     @classmethod
     def of_rows(cls, rows: Sequence[NDArray[np.int32]]) -> TokenArray:
@@ -79,23 +82,26 @@ class TokenArray:
         ids = (rows[0] if len(rows) == 1 else np.concatenate(rows)).view(np.ndarray)
         ids.flags.writeable = False
         offsets = np.frombuffer(words("q", accumulate((row.size for row in rows), initial=0)).tobytes(), np.int64)
-        for name, value in (("ids", ids), ("offsets", offsets), ("_describe", None), ("_around", (0, 0))):
+        its = ("ids", ids), ("offsets", offsets), ("_describe", None), ("_around", (0, 0)), ("_pad_id", None)
+        for name, value in its:
             object.__setattr__(made, name, value)
         return made
 
-    def described_by(self, describe: Describe | None) -> TokenArray:
-        """The same rows, which show themselves as tokens: describe(ids) gives a record a token. It is not pickled."""
-        return self._same(describe, self._around)
+    def described_by(self, describe: Describe | None, pad_id: int | None = None) -> TokenArray:
+        """The same rows, which show themselves as tokens: describe(ids) gives a record a token. It is not pickled.
+        pad_id: that of the vocabulary."""
+        return self._same(describe, self._around, self._pad_id if pad_id is None else pad_id)
 
     def surrounded_by(self, front: int, after: int) -> TokenArray:
         """The same rows. front, after: how many first and last ids of each row are around its text: `to_padded` keeps
         these."""
-        return self._same(self._describe, (int(front), int(after)))
+        return self._same(self._describe, (int(front), int(after)), self._pad_id)
 
-    def _same(self, describe: Describe | None, around: tuple[int, int]) -> TokenArray:
+    def _same(self, describe: Describe | None, around: tuple[int, int], pad_id: int | None) -> TokenArray:
         """The same arrays, which are not checked again."""
         rows = object.__new__(TokenArray)
-        for name, value in (("ids", self.ids), ("offsets", self.offsets), ("_describe", describe), ("_around", around)):
+        its = ("ids", self.ids), ("offsets", self.offsets), ("_describe", describe), ("_around", around)
+        for name, value in (*its, ("_pad_id", pad_id)):
             object.__setattr__(rows, name, value)
         return rows
 
@@ -103,7 +109,7 @@ class TokenArray:
         raise AttributeError(f"TokenArray is immutable: {name}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rows, (self.ids, self.offsets, self._around)
+        return _rows, (self.ids, self.offsets, self._around, self._pad_id)
 
     def __len__(self) -> int:
         return self.offsets.size - 1
@@ -121,7 +127,7 @@ class TokenArray:
             return TokenArray.concat([self[i : i + 1] for i in range(start, stop, step)])
         offsets = self.offsets[start : max(start, stop) + 1]
         rows = TokenArray(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
-        return rows._same(self._describe, self._around)
+        return rows._same(self._describe, self._around, self._pad_id)
 
     def __iter__(self) -> Iterator[Ids]:
         ids = self.ids.view(Ids)
@@ -160,39 +166,31 @@ class TokenArray:
         self,
         length: int | None = None,
         *,
-        pad_id: int,
-        side: Literal["right", "left"] = "right",
+        pad_id: int | None = None,
+        side: Side = "right",
         truncate: bool = False,
         closing: int | None = None,
         multiple_of: int | None = None,
         **others: NoReturn,
-    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """A padded 2-D array: int32[n, length], and a bool mask of the same shape, True for ids of the row.
+    ) -> Padded:
+        """Rows of one length: ids, int32[n, length], and a mask of the same shape, True for ids of the row. `types`,
+        the segments, are None: rows cut for training (`encode_batch(texts, max_length=...)`) have them.
 
-        `length=None`: the longest row. `side`: where the padding goes, "right" or "left". A longer row is a ValueError;
-        with `truncate=True` it loses ids of its text, and keeps what `add_special` put around it. `closing`: so many
-        last ids are kept, where the rows do not know it themselves (read from a file, made by hand). `multiple_of`:
-        the length is rounded up to a multiple of it.
+        `length=None`: the longest row. `pad_id=None`: that of the vocabulary; TypeError where it has none, and for rows
+        from a file. `side`: where the padding goes, "right" or "left". A longer row is a ValueError; with
+        `truncate=True` it loses ids of its text, and keeps what `add_special` put around it. `closing`: so many last
+        ids are kept, where the rows do not know it themselves (read from a file, made by hand). `multiple_of`: the
+        length is rounded up to a multiple of it.
         """
         if others:
             refuse_keywords(self.to_padded, others)
-        if pad_id is None:
-            raise TypeError(
-                "pad_id: found None, as the vocabulary has no padding token; expected an id: any will do where the "
-                "mask is used, pad_id=tok.eos_id or pad_id=0"
-            )
-        if side not in ("right", "left"):
-            raise ValueError(f"side: found {side!r}, expected 'right' or 'left'")
+        pad_id = padding_id(pad_id, self._pad_id, side)
         front, after = self._around if closing is None else (self._around[0], whole_number(closing, "closing"))
-        pad_id = whole_number(pad_id, "pad_id")
-        if not -INT32_MAX - 1 <= pad_id <= INT32_MAX:
-            raise ValueError(f"pad_id: found {pad_id}, expected an int32")
         lengths = self.lengths
         longest = int(lengths.max(initial=0))
-        length = longest if length is None else whole_number(length, "length")
-        if length < 0 or after < 0:
-            raise ValueError(f"length and closing: found {length} and {after}, expected 0 or more")
-        length = rounded_up(length, multiple_of)
+        length = padded_length(length, longest, multiple_of)
+        if after < 0:
+            raise ValueError(f"closing: found {after}, expected 0 or more")
         if longest > length and not truncate:
             row = int(np.argmax(lengths > length))
             raise ValueError(
@@ -211,7 +209,7 @@ class TokenArray:
             kept = np.repeat(np.minimum(lengths, length) - after, lengths)
             ids = ids[(at < kept) | (at >= np.repeat(lengths - after, lengths))]
         out[mask] = ids
-        return out, mask
+        return Padded(out, mask, None)
 
     def to_arrow(self) -> pa.ListArray | pa.LargeListArray:
         """`list<int32>`, or `large_list<int32>` from 2^31 ids on; the ids are not copied. Needs pyarrow."""
@@ -251,7 +249,9 @@ class TokenArray:
             return parts[0]
         rows = TokenArray(*joined([part.ids for part in parts], [part.offsets[1:] for part in parts]))
         around = {part._around for part in parts}
-        return rows.surrounded_by(*around.pop()) if len(around) == 1 else rows
+        rows = rows.surrounded_by(*around.pop()) if len(around) == 1 else rows
+        pads = {part._pad_id for part in parts}
+        return rows.described_by(None, pads.pop()) if len(pads) == 1 else rows
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the folder `path` with `ids.npy` and `offsets.npy`, atomically.
@@ -297,15 +297,6 @@ class TokenArray:
         return TokenArray(ids, offsets)
 
 
-def rounded_up(length: int, multiple_of: int | None) -> int:
-    """The least multiple that is no less than a length. ValueError, TypeError for what is no positive number."""
-    if multiple_of is None:
-        return length
-    if whole_number(multiple_of, "multiple_of") < 1:
-        raise ValueError(f"multiple_of: found {multiple_of}, expected 1 or more")
-    return length + -length % multiple_of
-
-
 def _pyarrow() -> Any:
     try:
         import pyarrow as pa
@@ -314,9 +305,11 @@ def _pyarrow() -> Any:
     return pa
 
 
-def _rows(ids: NDArray[np.int32], offsets: NDArray[np.int64], around: tuple[int, int]) -> TokenArray:
+def _rows(
+    ids: NDArray[np.int32], offsets: NDArray[np.int64], around: tuple[int, int], pad_id: int | None = None
+) -> TokenArray:  # fmt: skip
     """Unpickle a TokenArray."""
-    return TokenArray(ids, offsets).surrounded_by(*around)
+    return TokenArray(ids, offsets).surrounded_by(*around).described_by(None, pad_id)
 
 
 def joined(

@@ -14,6 +14,8 @@ from jittok.files.json_nodes import Node
 from jittok.files.transformers.auto_class import beside, model_files, named_tokens
 
 ROLES = ("bos", "eos", "unk", "pad")
+USUAL_PADDING = ("[PAD]", "<pad>")
+"""Texts of the added token that pads, where no file names one."""
 
 
 def named_beside(folder: Path) -> dict[str, str | None]:
@@ -79,7 +81,17 @@ def with_roles(made: Pipeline, folder: Path, name: str | None) -> Pipeline:
             numbers = (_number(model.get(f"{role}_token_id"), len(made)) for model in models)
             token = token_of(made, by_class.get(f"{role}_token", ""))
             found[role] = next((number for number in (token, *numbers) if number not in (None, NO_TOKEN)), NO_TOKEN)
-    return with_ids(made, found)._replace(notes=(*made.notes, *notes))
+    made = with_ids(made, found)._replace(notes=(*made.notes, *notes))
+    return made if "pad" in texts else with_padding(made)
+
+
+def with_padding(made: Pipeline) -> Pipeline:
+    """A tokenizer.json whose padding token is an added one with a usual text, where no file names one. Other formats
+    say themselves that they have none."""
+    if made.pad_id != NO_TOKEN or made.library not in ("tokenizers", "transformers"):
+        return made
+    added = {token.content: token.id for token in made.added}
+    return with_ids(made, {"pad": next((added[text] for text in USUAL_PADDING if text in added), NO_TOKEN)})
 
 
 def with_ids(made: Pipeline, found: Mapping[str, int]) -> Pipeline:

@@ -1,5 +1,6 @@
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from jittok.common.rows import Ragged, TokenArray
 from jittok.errors import MalformedArray
+from jittok.tokenizer import Tokenizer
 
 ROWS = st.lists(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=5), max_size=6)
 
@@ -38,11 +40,12 @@ def test_concat_is_the_sum_of_the_lists(parts: list[list[list[int]]]) -> None:
 
 @given(ROWS, st.integers(0, 6) | st.none(), st.sampled_from(["right", "left"]))
 def test_padding_puts_each_row_beside_pads(rows: list[list[int]], length: int | None, side: str) -> None:
-    ids, mask = of_rows(rows).to_padded(length, pad_id=-9, side=side, truncate=True)
+    ids, mask, types = of_rows(rows).to_padded(length, pad_id=-9, side=side, truncate=True)
     wide = max(map(len, rows), default=0) if length is None else length
     assert ids.shape == mask.shape == (len(rows), wide)
     assert ids.dtype == np.int32
     assert mask.dtype == np.bool_
+    assert types is None
     for full, out, kept in zip(rows, ids.tolist(), mask.tolist(), strict=True):
         row = full[:wide]
         pad, text = [-9] * (wide - len(row)), [True] * len(row)
@@ -224,3 +227,17 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "ids" / "ids.npy")
     with pytest.raises(ValueError, match=r"ids\.npy: found something other than a file"):
         TokenArray.load(tmp_path / "ids")
+
+
+def test_padding_is_that_of_the_vocabulary_unless_one_is_given(bundled: Callable[[str], Tokenizer]) -> None:
+    bert = bundled("bert")
+    rows = bert.encode_batch(["one", "one two three"])
+    ways = [rows, rows[:], rows[::1], TokenArray.concat([rows[:1], rows[1:]]), pickle.loads(pickle.dumps(rows))]
+    for way in [*ways, TokenArray.concat(bert.encode_stream(["one", "one two three"]))]:
+        ids, mask, types = way.to_padded()
+        assert ids[0].tolist() == [*rows[0].tolist(), bert.pad_id, bert.pad_id]
+        assert (mask.sum(), types) == (4, None)
+        assert way.to_padded(pad_id=7).ids[0, 1] == 7
+    for without in (bundled("gpt-2").encode_batch(["a"]), of_rows([[1]])):
+        with pytest.raises(TypeError, match="pad_id: found None"):
+            without.to_padded()
