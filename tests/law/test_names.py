@@ -23,7 +23,7 @@ ELSEWHERE = {
     "keys of GGUF files": r"(tokenizer|general)\.[\w.]+",
     "Hugging Face's: components of a tokenizer.json, classes, options": r"ByteLevel|Split|WordLevel|Whitespace(Split)?|"
     r"Punctuation|Digits|Nmt|Precompiled|FixedLength|CharDelimiterSplit|UnicodeScripts|StripAccents|Bert\w+|NFK[CD]|"
-    r"AddedVocabulary|\w+Trainer|(Auto)?Tokenizer\.from_\w+|AutoTokenizer|offset_mapping|add_[be]os_token|datasets|dataset\.map|"
+    r"AddedVocabulary|\w+Trainer|(Auto)?Tokenizer\.from_\w+|AutoTokenizer|offset_mapping|add_[be]os_token|datasets|datasets?\.map|"
     r"clean_up_tokenization_spaces|denormalizer",
     "sentencepiece's": r"precompiled_charsmap|\w+_trainer\.cc|spm_train|SentencePieceProcessor|normalize_prefix|"
     r"sp\.encode",
@@ -34,6 +34,7 @@ ELSEWHERE = {
     "programs that take a tokenizer": r"DataCollatorWithPadding|For\w+(Modeling|Classification)|SFTTrainer|HFLM|"
     r"(RecursiveCharacter|Token)TextSplitter|(Token|Recursive)Chunker|token_counter|semchunk\.chunkerify|model\.tokenizer",
     "loaders of torch and Grain": r"(torch\.utils\.data\.)?(Stateful)?DataLoader|IterableDataset|grain\.[\w.]+",
+    "OLMo's and Kubernetes'": r"label_mask|OOMKilled",
     "made up, to be filled in": r".*<\w+>.*|vX\.Y\.Z|[A-Z]+|[\w.]+\.NAME",
     "what the environment sets": r"(JITTOK|PYTHON|NUMBA|RAY)_\w+",
     "characters of examples": r"[a-d]{2,4}|Hello|sop",
