@@ -198,7 +198,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
             ids = encoder.try_short_text(text, rule)
             if ids is not None:
                 self._builtins[bool(add_special), bool(parse_special), errors] = encoder.builtins[id(rule)]
-                self._plain = self._builtins.get((False, False, "strict"))
+                object.__setattr__(self, "_plain", self._builtins.get((False, False, "strict")))
                 return ids.view(Ids)
         raw = to_bytes(text, rule.replace)
         if len(raw) < limits.LONG_TEXT and threads is None:
@@ -312,7 +312,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
         rows = None
         if is_cheap(sum(map(len, texts)) + COST_PER_TEXT * len(texts)) and self._lacks_kernels:
             rows = encode_batch_in_python(self.vocab, texts, bool(add_special), bool(parse_special), replace=replace)
-        self._may_wait = rows is not None
+        object.__setattr__(self, "_may_wait", rows is not None)  # past the check of names, as in a first `encode`
         return rows
 
     def _rows_meanwhile(self, texts: Any, add_special: bool, parse_special: bool, errors: str) -> TokenArray | None:

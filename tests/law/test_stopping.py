@@ -189,7 +189,7 @@ def cpu_of(pid):
 LOST = """
 import signal, sys, time, weakref
 from jittok import __main__
-from jittok.cli import info
+from jittok.cli.inside import info
 
 class Lock:
     pass
