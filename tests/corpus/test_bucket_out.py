@@ -188,7 +188,7 @@ def test_uploads_of_others_in_a_bucket_go_on(
     out = open_store(f"s3://{far.BUCKET}/up-{time.time_ns()}")
     compile_corpus([source], tok, out.place, OPTIONS)
     base = out.place.removeprefix(f"s3://{far.BUCKET}/")
-    assert asked == [f"{base}/{name}/" for name in ("npy", "megatron", "parquet", "kept", "errors")]
+    assert asked == [f"{base}/{name}/" for name in ("npy", "megatron", "parquet", "kept", "loss_mask", "errors")]
     assert s3.counts["requests"] > 0
 
 

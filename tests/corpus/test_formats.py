@@ -305,7 +305,7 @@ def shard(tmp_path):
 
 def test_batches_of_an_arrow_shard_are_found_without_their_ids(shard):
     path, batches = shard
-    found = tables._batches_of(path)
+    found = tables.batches_of(path)
     assert [each.documents for each in found] == [2] * len(batches)
     for each, ids in zip(found, batches, strict=True):
         block = tables._read_batch(path, each)

@@ -22,7 +22,8 @@ compile_corpus([sys.argv[1]], jittok.bundled("gpt-2"), sys.argv[2], Options(form
 status = pathlib.Path("/proc/self/status").read_text()  # the resource module counts the process that started this one
 print(int(status.split("VmHWM:")[1].split()[0]) << 10)
 """
-SIZES = 40_000_000, 80_000_000
+SIZES = 80_000_000, 140_000_000
+"""Above what the C library keeps of freed blocks (`keep_freed_memory`), which is a constant more."""
 MOST = {"parquet": 3.2}
 """Other kinds take 2.5 times at most. pyarrow itself takes three times the bytes of a value of a Parquet file."""
 SLOW = "escaped.jsonl", "shorter.jsonl", "jsonl.gz", "parquet"
