@@ -114,6 +114,7 @@ def masked(text: str) -> str:
 
 def in_python(text: str) -> str:
     """Replace the command-line options in a text with their Python names."""
+    text = text.replace("--template FILE", "template=TEXT")
     text = re.sub(_WITH_VALUE, lambda found: f"{IN_PYTHON[found[1]]}={found[2]!r}", text)
     return re.sub(_OPTION, lambda found: IN_PYTHON.get(found[1], found[0]), text)
 
@@ -250,12 +251,15 @@ class ChatError(JittokError, ValueError):
     """A key of PAGES."""
 
     def __init__(self, where: str, found: object, expected: str) -> None:
+        self._given = where, found, expected
+        location, right = _place_in_python(where), in_python(expected)
         page = see(self.about) if self.about else ""
-        super().__init__(f"{where}: found {_clip(found)}, expected {expected}{page}")
-        self.where, self.found, self.expected = where, found, expected
+        super().__init__(f"{location}: found {_clip(found)}, expected {right}{page}")
+        self.on_command_line = f"{where}: found {_clip(found)}, expected {expected}{page}"
+        self.where, self.found, self.expected = location, found, right
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.where, self.found, self.expected)
+        return type(self), self._given
 
 
 class MarksLost(ChatError):
@@ -274,7 +278,7 @@ class TemplateError(ChatError):
         self.line = line
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.where, self.found, self.expected, self.line)
+        return type(self), (*self._given, self.line)
 
 
 class MixedToken(ChatError):

@@ -51,7 +51,7 @@ class Made(NamedTuple):
     ids: NDArray[np.int32]
     lengths: NDArray[np.int64]  # [chats] 0 where there is an error
     mask: NDArray[np.uint8]  # [ids] 1 for what the assistant wrote; empty where it is not wanted
-    text_bytes: int
+    texts: list[bytes]  # [chats] as they are rendered; empty where there is an error
     errors: dict[int, Exception]  # by the number of the chat
 
 
@@ -96,16 +96,19 @@ def _in_order(count: int, parts: list[tuple[list[int], Made]], errors: dict[int,
     lengths = np.zeros(count, np.int64)
     for numbers, made in parts:
         lengths[numbers] = made.lengths
-    size = sum(made.text_bytes for _, made in parts)
+    texts = [b""] * count
+    for numbers, made in parts:
+        for number, text in zip(numbers, made.texts, strict=True):
+            texts[number] = text
     if len(parts) == 1:
-        return Made(parts[0][1].ids, lengths, parts[0][1].mask, size, errors)
+        return Made(parts[0][1].ids, lengths, parts[0][1].mask, texts, errors)
     rows: list[tuple[Any, Any]] = [(np.zeros(0, np.int32), np.zeros(0, np.uint8))] * count
     for numbers, made in parts:
         ends = np.cumsum(made.lengths).tolist()
         for number, end, length in zip(numbers, ends, made.lengths.tolist(), strict=True):
             rows[number] = made.ids[end - length : end], made.mask[end - length : end]
     ids = np.concatenate([np.zeros(0, np.int32), *(ids for ids, _ in rows)])
-    return Made(ids, lengths, np.concatenate([np.zeros(0, np.uint8), *(mask for _, mask in rows)]), size, errors)
+    return Made(ids, lengths, np.concatenate([np.zeros(0, np.uint8), *(mask for _, mask in rows)]), texts, errors)
 
 
 def _encoded(encoding: Encoding, texts: list[Rendered], rule: Rule) -> Made:
@@ -120,7 +123,8 @@ class _Laid(NamedTuple):
     """Texts one after the other, as encoders take them, with their runs."""
 
     docs: Documents
-    raw: bytes
+    texts: list[bytes]
+    raw: bytes  # all of them
     places: Places  # of all bytes; marks of each text follow those of the texts before it
     counts: U32  # see `encode.literal`
     bases: list[int]  # [texts] marks before those of each
@@ -145,7 +149,9 @@ def _laid(texts: list[Rendered], trusted: Collection[str]) -> _Laid:
     places = Places(ends, marks, runs[:, 1] & GENERATED != 0)
     counts = counts_of(np.repeat(np.array(theirs)[marks], np.diff(ends, prepend=0)))
     starts = np.concatenate([np.zeros(1, np.int64), doc_ends[:-1]])
-    return _Laid(Documents(data, frozen(starts, np.int64), frozen(doc_ends, np.int64)), raw, places, counts, bases)
+    return _Laid(
+        Documents(data, frozen(starts, np.int64), frozen(doc_ends, np.int64)), raws, raw, places, counts, bases
+    )
 
 
 def _together(encoding: Encoding, texts: list[Rendered], rule: Rule) -> Made:
@@ -153,25 +159,25 @@ def _together(encoding: Encoding, texts: list[Rendered], rule: Rule) -> Made:
     found = encode_documents(encoding.rule, laid.docs, laid.counts)
     offsets = np.concatenate([np.zeros(1, np.int64), found.ends])[found.document_ends]
     lengths = np.diff(offsets, prepend=0)
-    size, none = len(laid.raw), np.zeros(0, np.uint8)
+    none = np.zeros(0, np.uint8)
     suspects = encoding.suspects(found)
     if not rule.masked and not suspects.any():
-        return Made(found.ids, lengths, none, size, {})
+        return Made(found.ids, lengths, none, laid.texts, {})
     spans = encoding.spans(laid.docs, laid.counts, found, False)
     spans = spans + np.repeat(laid.docs.starts, lengths)[:, None]
     check_model(suspects, found, spans, laid.counts, laid.raw, encoding.rule.options is not None)
     if not rule.masked:
-        return Made(found.ids, lengths, none, size, {})
+        return Made(found.ids, lengths, none, laid.texts, {})
     if encoding.generates:
         wanted = laid.places.generated
     else:
         wanted = np.array([False, *chain.from_iterable(map(are_assistants, texts))])[laid.places.marks]
-    return Made(found.ids, lengths, overlaps(laid.places, wanted, spans).view(np.uint8), size, {})
+    return Made(found.ids, lengths, overlaps(laid.places, wanted, spans).view(np.uint8), laid.texts, {})
 
 
 def _one_by_one(encoding: Encoding, texts: list[Rendered], rule: Rule) -> Made:
     ids, masks = [np.zeros(0, np.int32)], [np.zeros(0, np.uint8)]
-    lengths, errors, size = np.zeros(len(texts), np.int64), dict[int, Exception](), 0
+    lengths, errors, made_of = np.zeros(len(texts), np.int64), dict[int, Exception](), [b""] * len(texts)
     for k, rendered in enumerate(texts):
         try:
             made = encoding.ids(rendered, rule.trusted, "error")
@@ -182,8 +188,8 @@ def _one_by_one(encoding: Encoding, texts: list[Rendered], rule: Rule) -> Made:
         ids.append(made.ids)
         masks.append(mask)
         lengths[k] = made.ids.size
-        size += len(rendered.text.encode())
-    return Made(np.concatenate(ids), lengths, np.concatenate(masks), size, errors)
+        made_of[k] = rendered.text.encode()
+    return Made(np.concatenate(ids), lengths, np.concatenate(masks), made_of, errors)
 
 
 def literal_ids(conversations: Conversations, asked: Asked, rule: Rule) -> list[int]:

@@ -242,7 +242,7 @@ def _probe_rows(encoder: RangeEncoder, i: int, shares: list[float]) -> Iterator[
 
     How many rows it has, and how many bytes of text, its footer says; probes tell the tokens of a byte.
     """
-    source, name = encoder.sources[i], encoder.options.column
+    source, name = encoder.sources[i], encoder.options.of_tables
     groups = range(tables.row_groups(source))
     if not groups:
         return
@@ -262,7 +262,8 @@ def _probe_rows(encoder: RangeEncoder, i: int, shares: list[float]) -> Iterator[
     rows = sum(tables.rows_of(source, group) for group in groups)
     seen, stands = sum(row[0] for _, row in probes), max(sum(text for text, _ in probes), 1e-9)
     known = tables.bytes_of_groups(source, name, groups) - LENGTH_BYTES * rows
-    if not tables.has_column(source, name) or _repeat(texts):  # of lists and members of structs it has all columns
+    # of lists and members of structs it has all columns, and of chats not what is rendered
+    if encoder.chats is not None or not tables.has_column(source, name) or _repeat(texts):
         for _, (size, _, tokens, text_bytes, encoded) in probes:
             part = seen / max(rows, 1) / len(probes)  # of the file
             scale = rows * part / max(size, 1)

@@ -25,7 +25,7 @@ from jittok.corpus.options import SIDES, Options, from_identity
 from jittok.corpus.ranges.documents import select
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.engines import encode_on_threads
-from jittok.corpus.ranges.split import of_side, training
+from jittok.corpus.ranges.split import of_side
 from jittok.corpus.ranges.units import Key, RawRange, read_unit, units_at
 from jittok.corpus.shards import readback
 from jittok.corpus.shards.fields import fields_of
@@ -433,15 +433,18 @@ class ReferenceRangeEncoder(RangeEncoder):
 
     def __call__(self, raw: RawRange, stop: Cancellation = NEVER_CANCELLED) -> Encoded:
         """Read and encode one range on this thread."""
-        encoded = of_side(super().__call__(replace(raw), stop), self.side)  # which releases what it has read
+        whole = super().__call__(replace(raw), stop)  # which releases what it has read
+        encoded = of_side(whole, self.side)
         if raw.key not in self.keys:
             return encoded
         # read again: few ranges are checked, and the others need not keep their texts
         texts, _, _ = self.encode(self.read(raw, stop), stop)
-        if self.options.train_val is not None:
-            texts = select(texts, training(texts.docs, self.options.train_val, stop) == (self.side == SIDES[0]))
+        if whole.training is not None:
+            texts = select(texts, whole.training == (self.side == SIDES[0]))
         docs = texts.docs
-        rows = chosen(docs.stops - docs.starts)
+        lost = {(bad.source, bad.line) for bad in texts.bad if bad.lost}  # with "replace", documents without ids
+        are_lost = [place in lost for place in zip(texts.sources.tolist(), texts.lines.tolist(), strict=True)]
+        rows = chosen(np.where(are_lost, 0, docs.stops - docs.starts))
         some = [(row, docs.between(int(docs.starts[row]), int(docs.stops[row]))) for row in rows]
         return WithTexts(**vars(encoded), some=some)
 

@@ -1,12 +1,15 @@
 """`jittok chat` and `jittok count --chat`."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import jittok
 from jittok.cli import main
+from jittok.errors import ChatError
 
 CHAT = [{"role": "user", "content": "Hi<|endoftext|>"}, {"role": "assistant", "content": "Hello"}]
 TEMPLATE = "{% for m in messages %}{{ m.content }}<|endoftext|>{% endfor %}{{ x }}"
@@ -39,6 +42,18 @@ def test_a_chat_is_shown_as_text_ids_and_mask(capsys: pytest.CaptureFixture[str]
     assert len(row["assistant_mask"]) == len(row["sources"]) == len(row["spans"]) == len(row["ids"])
     trusted = run(capsys, *words, "--trusted", "user", "--ids")[1]
     assert trusted.split().count("50256") == 3
+
+
+def test_without_a_template_the_option_is_named(capsys: pytest.CaptureFixture[str], files: dict[str, str]) -> None:
+    said = "the tokenizer's files have no chat template, expected one of your own: "
+    for words in (["chat"], ["count", "--chat"]):
+        told = run(capsys, *words, "--vocab", "gpt-2", files["a.json"])
+        assert told[0] == 2
+        assert f"--template: found none: {said}--template FILE" in told[2]
+    with pytest.raises(ChatError, match=f"^template: found none: {said}template=TEXT$") as caught:
+        jittok.bundled("gpt-2").render_chat(CHAT)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.on_command_line) == (str(caught.value), caught.value.on_command_line)
 
 
 def test_chats_are_counted_a_file_and_each(capsys: pytest.CaptureFixture[str], files: dict[str, str]) -> None:

@@ -32,6 +32,8 @@ from jittok.corpus.formats import FORMATS
 from jittok.corpus.inputs.sources import Source
 from jittok.corpus.prediction import dry_run
 from jittok.corpus.ranges.encoder import RangeEncoder
+from jittok.corpus.ranges.split import is_training
+from jittok.corpus.shards.plan import differences, make_plan
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")
@@ -291,7 +293,10 @@ def test_a_bad_chat_is_named_left_out_or_empty(tok, tmp_path, what):
     right = expected(tok, chats, SHOWN)
     assert found(tmp_path / "replaced") == [*right[:3], ([], []), *right[3:]]
     assert fields(tmp_path / "replaced")["id"].to_pylist() == ["0", "1", "2", None, "3", "4", "5", "6"]
-    assert verify(tmp_path / "skipped", tok, all=True).ok
+    for name in ("skipped", "replaced"):
+        report = verify(tmp_path / name, tok, all=True)
+        assert report.ok
+        assert report.witnessed > 1
     (line,) = (tmp_path / "skipped" / "errors" / "00000.jsonl").read_text("utf-8").splitlines()
     assert json.loads(line)["line"] == 4
 
@@ -309,6 +314,23 @@ def test_bytes_that_are_no_text(tok, tmp_path, inside, said):
     texts = [tok.decode(ids) for ids in open_corpus(tmp_path / "out")]
     assert texts[1] == ("" if inside == b'"' else "user\nx\ufffd")
     assert texts[0] == texts[2] == "user\nx"
+    report = verify(tmp_path / "out", tok, all=True)
+    assert report.ok
+    assert report.witnessed == (2 if inside == b'"' else 3)
+
+
+def test_messages_of_a_table_that_are_null_are_told_once(tok, tmp_path):
+    chats = some_chats(4, 11)
+    rows = [chat["messages"] for chat in chats]
+    pq.write_table(pa.table({"messages": [rows[0], None, rows[1], None]}), tmp_path / "a.parquet")
+    made = compile_corpus([tmp_path / "a.parquet"], tok, tmp_path / "out", options(tools=None, on_error="replace"))
+    assert (made.documents, made.bad_documents) == (4, 2)
+    bare = [{"messages": chat["messages"]} for chat in chats]
+    right = expected(tok, bare, SHOWN)
+    assert found(tmp_path / "out") == [right[0], ([], []), right[1], ([], [])]
+    lines = (tmp_path / "out" / "errors" / "00000.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["line"] for line in lines] == [2, 4]
+    assert verify(tmp_path / "out", tok, all=True).ok
 
 
 def test_a_wrong_field_is_an_error_of_the_run(tok, tmp_path):
@@ -465,6 +487,55 @@ def test_train_val_and_a_dry_run(tok, tmp_path):
     assert 0 < predicted.seconds < 60
 
 
+def contents(out, tok):
+    return {tok.decode(ids, unparse_special=True) for ids in open_corpus(out)}
+
+
+def test_equal_chats_are_on_one_side_however_they_are_written(tok, tmp_path):
+    """Other ids, order of keys and spaces; as lines, and as rows of a table, where all have each key."""
+    messages = [[{"role": "user", "content": f"number {k}"}, *([TURN] if k % 2 else [])] for k in range(60)]
+    plain = write(tmp_path / "a.jsonl", [{"id": k, "messages": chat} for k, chat in enumerate(messages)])
+    turned = [{"messages": [dict(reversed(m.items())) for m in chat], "id": -k} for k, chat in enumerate(messages)]
+    write(tmp_path / "b.jsonl", turned, lambda chat: json.dumps(chat, indent=1).replace("\n", " "))
+    pq.write_table(pa.table({"messages": messages}), tmp_path / "c.parquet")
+    asked = options(tools=None, train_val=0.5)
+    compile_corpus([plain, tmp_path / "b.jsonl", tmp_path / "c.parquet"], tok, tmp_path / "sides", asked)
+    train, val = (contents(tmp_path / "sides" / side, tok) for side in ("train", "val"))
+    assert not train & val
+    assert len(train) + len(val) == 60
+    assert min(len(train), len(val)) > 10
+    texts = [tok.render_chat(chat, template=SHOWN) for chat in messages]
+    assert train == {text for text in texts if is_training(text.encode(), 0.5)}
+    assert len(open_corpus(tmp_path / "sides" / "val")) == 3 * len(val)
+    for side in ("train", "val"):
+        report = verify(tmp_path / "sides" / side, tok, all=True)
+        assert report.ok
+        assert report.witnessed
+    plan, old = make_plan(tok, [], asked), make_plan(tok, [], asked)
+    assert differences(old, plan) == []
+    del old["rules"]["sides of chats"]  # as it was when lines and rows were hashed as they are
+    (said,) = differences(old, plan)
+    assert "whose sides of chats differ" in said
+
+
+TURN = {"role": "assistant", "content": "yes", "name": "x"}
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["lists", "texts"])
+def test_a_dry_run_looks_at_the_column_of_messages(tok, tmp_path, monkeypatch, as_text):
+    monkeypatch.setattr("jittok.corpus.prediction.EXACT_BYTES", 100)
+    monkeypatch.setattr("jittok.corpus.prediction.PROBE_BYTES", 8 << 10)
+    chats = some_chats(1500, 12)
+    table = as_table(chats, as_text).append_column("text", [[f"{k * 7919} words " * 40 for k in range(1500)]])
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=300, use_dictionary=False)
+    asked = options(tools=None)
+    found = dry_run([tmp_path / "a.parquet"], tok, tmp_path / "dry", asked).prediction
+    made = compile_corpus([tmp_path / "a.parquet"], tok, tmp_path / "out", asked)
+    assert found.error["tokens"] is not None
+    for name in ("documents", "tokens", "text_bytes"):
+        assert getattr(found, name) == pytest.approx(getattr(made, name), rel=0.1)
+
+
 def test_masks_follow_their_ids_in_a_drawn_order(tok, tmp_path):
     chats = some_chats(150, 9)
     path = write(tmp_path / "a.jsonl", chats)
@@ -490,5 +561,9 @@ def test_the_command_line(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["documents"] == 9
     assert jittok.bundled("gpt-2").decode(open_corpus(out)[3]).endswith("END2025")
     assert main(["verify", str(out)]) == 0
+    bare = ["corpus", str(path), "--vocab", "gpt-2", "--out", str(tmp_path / "none"), "--messages", "messages"]
+    assert main(bare) == 2
+    said = "--template: found none: the tokenizer's files have no chat template, expected one of your own"
+    assert f"{said}: --template FILE" in capsys.readouterr().err
     assert main(["corpus", str(path), "--vocab", "gpt-2", "--out", str(out), "--learn", "assistant"]) == 2
     assert "--learn: found it without chats, expected --messages" in capsys.readouterr().err

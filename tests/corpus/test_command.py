@@ -11,7 +11,8 @@ from conftest import make_texts, write_jsonl
 import jittok.corpus
 from jittok.cli import main
 
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("filelock")
 pytest.importorskip("orjson")
 
@@ -46,6 +47,20 @@ def test_a_bad_line_is_named_and_left_or_mended_when_asked(tmp_path, capfd, name
         listed = (tmp_path / on_error / "errors" / "00000.jsonl").read_text("utf-8")
         (account,) = [json.loads(line) for line in listed.splitlines()]
         assert (account["file"], account["line"]) == (str(source), 2)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_texts_that_are_all_null_are_a_wrong_field_and_some_are_not(tmp_path, capfd, tok, kind):
+    path = tmp_path / f"a.{kind}"
+    for name, texts, status in (("none", [None] * 3, 2), ("half", [None, "one", None, "two"], 0)):
+        if kind == "jsonl":
+            path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
+        else:
+            pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), path)
+        assert compile_(path, "--out", tmp_path / name, "--on-error", "replace") == status
+        assert ("no text in any of 3 documents" in capfd.readouterr().err) == bool(status)
+    corpus = jittok.corpus.open(tmp_path / "half", tok)
+    assert [corpus.decode(k) for k in range(4)] == ["", "one", "", "two"]
 
 
 def test_the_summary_in_words(tmp_path, capfd):

@@ -149,14 +149,14 @@ def choose(templates: Mapping[str, str], asked: str | None, tools: object) -> st
             return templates[asked]
         if "{" not in asked:
             names = ", ".join(sorted(templates)) or "none"
-            raise ChatError("template", asked, f"the text of a template, or a name of the file's: {names}")
+            raise ChatError("--template", asked, f"the text of a template, or a name of the file's: {names}")
         return asked
     if tools is not None and FOR_TOOLS in templates:
         return templates[FOR_TOOLS]
     if DEFAULT in templates:
         return templates[DEFAULT]
     if templates:
-        raise ChatError("template", InWords("none"), f"one of {', '.join(sorted(templates))}")
+        raise ChatError("--template", InWords("none"), f"one of {', '.join(sorted(templates))}")
     raise ChatError(
-        "template", InWords("none: the tokenizer's files have no chat template"), "template=, the text of one"
+        "--template", InWords("none: the tokenizer's files have no chat template"), "one of your own: --template FILE"
     )

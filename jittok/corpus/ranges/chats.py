@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from jittok.corpus.inputs.json_rows import member
 from jittok.corpus.options import Options
 from jittok.corpus.ranges.documents import Bad, RangeTexts, select
+from jittok.corpus.ranges.split import is_training
 from jittok.errors import ChatError, CorpusError, InWords, JittokError
 from jittok.kernels.jit.pool import Cancellation
 
@@ -40,6 +41,7 @@ class Chats(NamedTuple):
     lengths: NDArray[np.int64]
     mask: NDArray[np.uint8] | None
     text_bytes: int  # of what was rendered
+    training: NDArray[np.bool_] | None  # which are for training, where chats have sides
 
 
 class _BadChat(ValueError):
@@ -69,8 +71,8 @@ class ChatEncoder:
                 if len(sources) > 1:
                     check_masks(self._chats, self._rule._replace(request=request._replace(tools=[])))
         except ChatError as error:
-            where = error.where if error.where.startswith("--") else f"--{error.where}"
-            raise CorpusError(where if where in SAID else "--template", error.found, error.expected) from None
+            where, found, expected = error._given
+            raise CorpusError(where if where in SAID else "--template", found, expected) from None
         if options.now is None and any(CLOCK in source for source in sources):
             raise CorpusError(
                 "--now", InWords("a chat template that reads the clock"),
@@ -82,20 +84,26 @@ class ChatEncoder:
 
     def __call__(self, texts: RangeTexts, stop: Cancellation) -> tuple[RangeTexts, Chats]:
         """The chats that are kept, and their ids. CancelledError if it is stopped."""
-        parts: list[Made] = []
-        wrong = np.zeros(texts.docs.starts.size, np.bool_)
+        parts: list[tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.bool_]]] = []
+        wrong, size, share = np.zeros(texts.docs.starts.size, np.bool_), 0, self.options.train_val
+        known = {(bad.source, bad.line) for bad in texts.bad if bad.lost}  # nulls of tables, with "replace"
         for first, some in self._parts(texts):
             stop.check()
-            parts.append(self._encoded(texts, first, some, wrong))
+            made = self._encoded(texts, first, some, wrong, known)
+            sides = [] if share is None else [is_training(text, share) for text in made.texts]
+            parts.append((made.ids, made.lengths, made.mask, np.array(sides, np.bool_)))
+            size += sum(map(len, made.texts))
         texts.bad.sort(key=lambda bad: (bad.source, bad.line))
-        ids, lengths, mask = (
-            np.concatenate([np.zeros(0, kind), *(made[k] for made in parts)])
-            for k, kind in enumerate((np.int32, np.int64, np.uint8))
+        ids, lengths, mask, training = (
+            np.concatenate([np.zeros(0, kind), *(part[k] for part in parts)])
+            for k, kind in enumerate((np.int32, np.int64, np.uint8, np.bool_))
         )
         if self.options.on_error != "replace":
             texts, lengths = select(texts, ~wrong), lengths[~wrong]
-        size = sum(made.text_bytes for made in parts)
-        return texts, Chats(ids, lengths, mask if self._rule.masked else None, size)
+            training = training if share is None else training[~wrong]
+        return texts, Chats(
+            ids, lengths, mask if self._rule.masked else None, size, None if share is None else training
+        )
 
     def _parts(self, texts: RangeTexts) -> Iterator[tuple[int, list[bytes]]]:
         data, starts, stops, *_ = texts.docs
@@ -104,13 +112,19 @@ class ChatEncoder:
             spans = zip(starts[first : first + AT_ONCE].tolist(), stops[first : first + AT_ONCE].tolist(), strict=True)
             yield first, [bytes(raw[i:j]) for i, j in spans]
 
-    def _encoded(self, texts: RangeTexts, first: int, some: list[bytes], wrong: NDArray[np.bool_]) -> Made:
-        """Some chats, the first of which is number `first` of a range; those that are bad are noted."""
+    def _encoded(
+        self, texts: RangeTexts, first: int, some: list[bytes], wrong: NDArray[np.bool_], known: set[tuple[int, int]]
+    ) -> Made:
+        """Some chats, the first of which is number `first` of a range; those that are bad are noted, unless it is
+        known: (source, line)."""
         from jittok.chat.many import encode_many
 
         asked: list[Asked] = []
         rows: list[int] = []  # of those that were read
         for row, raw in enumerate(some, first):
+            if (int(texts.sources[row]), int(texts.lines[row])) in known:
+                wrong[row] = True
+                continue
             found = self._asked(raw, texts, row)
             if isinstance(found, _BadChat):
                 self._note(texts, row, found, wrong)
@@ -120,9 +134,11 @@ class ChatEncoder:
         made = encode_many(self._chats, asked, self._rule)
         for k, error in made.errors.items():
             self._note(texts, rows[k], _of_chat(error), wrong)
-        lengths = np.zeros(len(some), np.int64)
+        lengths, rendered = np.zeros(len(some), np.int64), [b""] * len(some)
         lengths[np.array(rows, np.int64) - first] = made.lengths
-        return made._replace(lengths=lengths)
+        for row, text in zip(rows, made.texts, strict=True):
+            rendered[row - first] = text
+        return made._replace(lengths=lengths, texts=rendered)
 
     def by_reference(self, raw: bytes) -> list[int]:
         """The ids that the plain reference gives a chat. Raises the errors of `encode_chat`."""

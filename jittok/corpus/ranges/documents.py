@@ -343,7 +343,7 @@ def _rows(raw: RawRange, options: Options, check: Check) -> RangeTexts:
     texts = check(docs, raw.key.source, options)
     if not nulls.size:
         return texts
-    texts.bad += [Bad(raw.key.source, int(row), "null", "a text") for row in nulls]
+    texts.bad += [Bad(raw.key.source, int(row), "null", "a text", lost=True) for row in nulls]
     texts.bad.sort(key=lambda bad: bad.line)
     return texts if options.on_error == "replace" else select(texts, ~np.isin(texts.lines, nulls))
 

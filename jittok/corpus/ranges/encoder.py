@@ -110,17 +110,18 @@ class RangeEncoder:
         placed = Placed(raw, self.sources, self.options) if self.placed else None
         texts = self.read(raw, stop)
         raw.payload = None  # a long text is there once, and not any more where ids are copied
-        mask, size = None, 0
+        mask, ours, share = None, None, self.options.train_val
         if self.chats is None:
             texts, rows = self.rows(texts, stop)
             size = int((texts.docs.stops - texts.docs.starts).sum())
+            ours = None if share is None else training(texts.docs, share, stop)
         else:
             texts, made = self.chats(texts, stop)
             rows, mask, size = [(made.ids, made.lengths)], made.mask, made.text_bytes
+            ours = made.training
         places = None if placed is None else placed(texts)
         fields = () if kept is None else kept(texts)
-        sizes, share = texts.docs.stops - texts.docs.starts, self.options.train_val
-        ours = None if share is None else training(texts.docs, share, stop)
+        sizes = texts.docs.stops - texts.docs.starts
         texts.docs = NO_DOCUMENTS
         ids, lengths = _together(rows)
         del rows

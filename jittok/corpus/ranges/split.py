@@ -1,5 +1,6 @@
-"""Which documents are for training and which for validation, by a hash of their bytes alone: wherever a document is, in
-whatever order and however often, it goes to one side, and the sides have nothing in common."""
+"""Which documents are for training and which for validation, by a hash of their bytes alone, of a chat those of its
+rendered text: wherever a document is, in whatever order and however often, it goes to one side, and the sides have
+nothing in common."""
 
 from __future__ import annotations
 

@@ -93,6 +93,11 @@ ANSWERS = 1
 """Incremented with each change to the ids of any text that the fingerprint of a vocabulary does not reflect."""
 
 
+SIDES_OF_CHATS = 2
+"""Incremented with each change to which side a chat is on. By 1 it was its line or row that was hashed."""
+OF_SIDES = "sides of chats"
+
+
 def writers_of(options: Options) -> dict[str, str]:
     """The packages whose version decides the bytes of a format, and these versions."""
     packages = {format_class(name).writer for name in options.formats} - {""}
@@ -128,13 +133,16 @@ def rules_of(options: Options) -> Fact:
     """What decides, beside the fingerprint of the vocabulary, whether a corpus may be resumed: whether ids and
     layouts are those of the version that started it. Versions that differ in neither write the same bytes."""
     layouts = {f"layout of {name}": format_class(name).layout for name in options.formats}
-    return {"answers": ANSWERS, **layouts}
+    sides = {OF_SIDES: SIDES_OF_CHATS} if options.messages is not None and options.train_val is not None else {}
+    return {"answers": ANSWERS, **layouts, **sides}
 
 
 def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list[str]:
     """The differences between the plan a directory was started with and the present one, in words."""
     said = []
-    rules = {"answers": 1, **{f"layout of {name}": 1 for name in old["options"]["formats"]}}
+    asked = old["options"]
+    sides = [OF_SIDES] if {"messages", "train_val"} <= asked.keys() else []
+    rules = dict.fromkeys(["answers", *(f"layout of {name}" for name in asked["formats"]), *sides], 1)
     was_ruled, is_ruled = ({**rules, **plan.get("rules", {})} for plan in (old, new))
     if any(was_ruled[key] != is_ruled.get(key) for key in rules):
         said.append(
