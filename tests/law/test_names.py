@@ -23,7 +23,7 @@ ELSEWHERE = {
     "keys of GGUF files": r"(tokenizer|general)\.[\w.]+",
     "Hugging Face's: components of a tokenizer.json, classes, options": r"ByteLevel|Split|WordLevel|Whitespace(Split)?|"
     r"Punctuation|Digits|Nmt|Precompiled|FixedLength|CharDelimiterSplit|UnicodeScripts|StripAccents|Bert\w+|NFK[CD]|"
-    r"AddedVocabulary|\w+Trainer|(Auto)?Tokenizer\.from_\w+|AutoTokenizer|offset_mapping|add_[be]os_token|datasets|datasets?\.map|"
+    r"AddedVocabulary|\w+Trainer|(Auto)?Tokenizer\.from_\w+|AutoTokenizer|offset_mapping|add_[be]os_token|datasets?(\.\w+)?|"
     r"clean_up_tokenization_spaces|denormalizer",
     "sentencepiece's": r"precompiled_charsmap|\w+_trainer\.cc|spm_train|SentencePieceProcessor|normalize_prefix|"
     r"sp\.encode",
