@@ -126,7 +126,7 @@ def compile_corpus(
         with shown(progress) as show:
             run = _Run(made.work(plan), start, show)
             if check_space:
-                run.check_space()
+                run.check_space(thread_count(threads))
             run.go(engine, threads, stop)
         return summary_of(store, finish(store), start, run.resumed, made.left_out)
 
@@ -204,12 +204,12 @@ class _Run:
         sizes = [source.size for source in work.sources]
         self._total = None if None in sizes else sum(size or 0 for size in sizes)
 
-    def check_space(self) -> None:
+    def check_space(self, threads: int) -> None:
         """CorpusError when what is still to be written will not fit on the disk, by an estimate from a sample."""
         from jittok.corpus.prediction import check_space
 
         if self.work.store.local is not None:
-            check_space(self.work.store.local, self.work.encoder, self.work.formats, self._before.read)
+            check_space(self.work.store.local, self.work.encoder, self.work.formats, self._before.read, threads)
 
     def go(self, engine: str, threads: int | None, stop: Cancellation | None) -> None:
         """Do what is not done."""

@@ -37,6 +37,7 @@ from jittok.corpus.ranges.documents import Bad, RangeTexts
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
 from jittok.corpus.ranges.encoder import Row as EncodedRows
 from jittok.corpus.ranges.units import Key, RawRange, Unit, bytes_of, read_unit, units
+from jittok.corpus.shards.shuffling import spool_bytes
 from jittok.corpus.store import open_store
 from jittok.encode.threads.stretches import thread_count
 from jittok.errors import CorpusError, InWords
@@ -353,16 +354,20 @@ def _unpacked_start(source: Source) -> tuple[bytes, float]:
     return bytes(found), len(packed) / max(len(found), 1)
 
 
-def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], done: int) -> None:
+def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], done: int, shards: int = 1) -> None:
     """CorpusError if the disk of `out` has less free space than the rest of the run is expected to need, where
-    `done` bytes of the input have been read. Of URLs one sample has to do, as what is fetched costs time and money."""
+    `done` bytes of the input have been read and so many shards grow at once. Of URLs one sample has to do, as what is
+    fetched costs time and money."""
     if any(source.size is None for source in encoder.sources):
         return
     far = [source.kind for source in encoder.sources if is_url(source.path)]
     if "parquet" in far:
         return  # a sample of a row group is the whole column of it
     expected = predict(encoder, formats, probes=1 if far else QUICK_PROBES, spare=done)
-    need = sum(expected.bytes.values()) * (1 + (expected.error["tokens"] or 0))
+    need = sum(expected.bytes.values())
+    if encoder.options.shuffle_documents is not None:
+        need += _spooled(expected, encoder, shards)
+    need *= 1 + (expected.error["tokens"] or 0)
     free = shutil.disk_usage(out).free
     if need > free:
         found = f"{free / 1e6:.0f} MB of free disk"
@@ -371,6 +376,14 @@ def check_space(out: Path, encoder: RangeEncoder, formats: Sequence[Format], don
             InWords(found),
             f"about {need / 1e6:.0f} MB, estimated from a sample of the input (--no-space-check continues)",
         )
+
+
+def _spooled(expected: Prediction, encoder: RangeEncoder, shards: int) -> float:
+    """Bytes of the documents that wait to be sorted, of so many shards."""
+    options = encoder.options
+    found = spool_bytes(expected.documents, expected.tokens, encoder.tok.vocab_size, options)
+    most = shards * options.shard_bytes or expected.text_bytes  # 0: one shard
+    return found * min(most / max(expected.text_bytes, 1), 1)
 
 
 class Sampler(RangeEncoder):

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -14,15 +15,18 @@ from conftest import dies_after, make_texts
 
 import jittok
 from jittok.cli import main
-from jittok.corpus import Options, compile_corpus, fields, finish_corpus, plan_corpus, run_corpus, verify
+from jittok.corpus import Options, compile_corpus, fields, finish_corpus, plan_corpus, prediction, run_corpus, verify
 from jittok.corpus import open as open_corpus
+from jittok.corpus.formats import fields as kept
+from jittok.corpus.formats import tables
 from jittok.corpus.formats.base import Rows
 from jittok.corpus.shards import shuffling
 from jittok.corpus.shards.manifest import read_manifest
-from jittok.corpus.shards.shuffling import drawn, keys_of, sorted_rows
+from jittok.corpus.shards.shuffling import ShuffledWriter, drawn, keys_of, sorted_rows, spool_bytes
 from jittok.errors import CorpusError
 
 pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("orjson")
 FORMATS = ("npy", "arrow", "megatron", "olmo", "parquet")
 OPTIONS = Options(
@@ -39,8 +43,6 @@ def write(path, texts, first=0):
 @pytest.fixture(scope="module")
 def work(tmp_path_factory, tok):
     """Inputs of all kinds with bad lines, and the bytes of one process's corpus."""
-    import pyarrow.parquet as pq
-
     folder = tmp_path_factory.mktemp("shuffled")
     texts = make_texts(900, 5)
     inputs = [write(folder / "a.jsonl", texts[:500])]
@@ -130,7 +132,7 @@ def test_memory_is_that_of_an_interval_of_keys(work, tmp_path, tok, monkeypatch)
     """Laid out in many intervals: npy, which is made of streams, has the same bytes; no call has many documents."""
     _, inputs, whole = work
     seen, real = [], shuffling.laid_out
-    monkeypatch.setattr(shuffling, "AT_ONCE", 500)
+    monkeypatch.setattr(shuffling, "AT_ONCE", 3000)
     monkeypatch.setattr(shuffling, "laid_out", lambda rows, streams: seen.append(rows.ids.size) or real(rows, streams))
     compile_corpus(inputs, tok, tmp_path / "out", OPTIONS)
     found = victim.snapshot(tmp_path / "out")
@@ -141,6 +143,60 @@ def test_memory_is_that_of_an_interval_of_keys(work, tmp_path, tok, monkeypatch)
         row.tolist() for row in open_corpus(work[0] / "whole", format="arrow")
     ]
     assert max(seen) < 1500 < sum(seen) / 10
+
+
+def test_memory_is_bounded_by_fields_that_are_kept_too(tmp_path, tok, monkeypatch):
+    """Ids of texts of one token are nothing beside the pages that are kept of them."""
+    path, page = tmp_path / "a.jsonl", "p" * 2000
+    path.write_text("".join(json.dumps({"text": "a", "page": page + str(k)}) + "\n" for k in range(300)))
+    seen, real = [], shuffling.laid_out
+    monkeypatch.setattr(shuffling, "AT_ONCE", 30_000)
+    monkeypatch.setattr(tables, "KEPT_BYTES", 40_000)
+    monkeypatch.setattr(kept, "KEPT_BYTES", 40_000)
+    monkeypatch.setattr(
+        shuffling, "laid_out", lambda rows, streams: seen.append(rows.kept_bytes()) or real(rows, streams)
+    )
+    options = Options(formats=("npy", "arrow", "parquet"), keep=("page",), shuffle_documents=1)
+    compile_corpus([path], tok, tmp_path / "out", options, threads=1)
+    assert max(seen) < 50_000 < sum(seen) / 10
+    assert sorted(fields(tmp_path / "out")["page"].to_pylist()) == sorted(page + str(k) for k in range(300))
+    out = tmp_path / "out"
+    for name in ("kept", "arrow"):
+        (path,) = (out / name).iterdir()
+        opened = pa.ipc.open_file(path)
+        sizes = [opened.get_batch(k).column("page").nbytes for k in range(opened.num_record_batches)]
+        assert max(sizes) < 90_000 < sum(sizes) / 5
+    (path,) = (out / "parquet").iterdir()
+    assert pq.ParquetFile(path).metadata.num_row_groups > 5
+
+
+def test_what_waits_to_be_sorted_is_counted_when_disk_is_short(tmp_path, tok, monkeypatch):
+    path = write(tmp_path / "a.jsonl", make_texts(800, 3))
+    usage = shutil.disk_usage(tmp_path)
+    plain, shuffled = (Options(formats=("npy",), shuffle_documents=seed) for seed in (None, 1))
+    compile_corpus([path], tok, tmp_path / "one", shuffled)
+    size = sum(file.stat().st_size for file in (tmp_path / "one" / "npy").iterdir())
+    monkeypatch.setattr(prediction.shutil, "disk_usage", lambda _: usage._replace(free=int(size * 1.2)))
+    compile_corpus([path], tok, tmp_path / "two", plain)
+    with pytest.raises(CorpusError, match="check_space=False"):
+        compile_corpus([path], tok, tmp_path / "three", shuffled)
+    small = Options(formats=("npy",), shuffle_documents=1, shard_bytes=4000)
+    compile_corpus([path], tok, tmp_path / "four", small, threads=1)
+
+
+def test_files_of_unsorted_documents_are_as_large_as_is_said(tmp_path, tok, monkeypatch):
+    path, seen, real = write(tmp_path / "a.jsonl", make_texts(500, 4)), [], ShuffledWriter._groups
+
+    def groups(self):
+        files = sum(self.shard.path(f"unsorted.{name}").stat().st_size for name in self._files)
+        documents, tokens = (sum(cuts[-1] - cuts[0] for cuts in self._cuts[n][-1:]) for n in ("keys", "ids"))
+        seen.append((files, spool_bytes(documents, tokens, tok.vocab_size, options)))
+        return real(self)
+
+    monkeypatch.setattr(ShuffledWriter, "_groups", groups)
+    options = Options(formats=("npy",), shuffle_documents=1)
+    compile_corpus([path], tok, tmp_path / "out", options, threads=1)
+    assert [files for files, _ in seen] == [said for _, said in seen]
 
 
 def test_verify_finds_each_document_where_it_was_put(work, tmp_path, tok):

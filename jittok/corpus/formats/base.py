@@ -60,6 +60,10 @@ class Rows:
     mask: NDArray[np.uint8] | None = None  # [ids] 1 for what is to be learned
     text_bytes: int = 0
 
+    def kept_bytes(self) -> int:
+        """Of the kept fields."""
+        return sum(column.nbytes for column in self.kept)
+
 
 class Stream(NamedTuple):
     """A file of a shard that grows: `header` bytes are left free at its start, `data` is what a range adds."""

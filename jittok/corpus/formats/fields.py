@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from jittok.corpus.formats.base import Facts, Format, Output, Rows, Shard, Sink
-from jittok.corpus.formats.tables import HashedFile
+from jittok.corpus.formats.tables import KEPT_BYTES, HashedFile
 
 ROWS = 1 << 14
-"""Documents of a record batch, at least."""
+"""Documents of a record batch, or fewer where they keep KEPT_BYTES."""
 
 
 class Fields(Format):
@@ -53,7 +53,8 @@ class _FieldsSink(Sink):
 
     def append(self, rows: Rows) -> None:
         self._held.append(rows)
-        if sum(each.lengths.size for each in self._held) >= ROWS:
+        documents = sum(each.lengths.size for each in self._held)
+        if documents >= ROWS or sum(each.kept_bytes() for each in self._held) >= KEPT_BYTES:
             self._write()
 
     def _write(self) -> None:

@@ -40,6 +40,8 @@ from jittok.errors import CorpusError, InWords, MalformedArray, missing
 
 BATCH_TOKENS = 1 << 21
 """Tokens of a batch of Arrow, or more: those of the range that reaches them."""
+KEPT_BYTES = 16 << 20
+"""Bytes of kept fields with which a batch, or row group, ends with fewer tokens: they are in memory until then."""
 GROUP_TOKENS = 1 << 20
 """Tokens of a row group of Parquet, or fewer, unless a single document has more. Its pages, and the levels that are
 made for it, are in memory at once."""
@@ -138,20 +140,21 @@ class _TableSink(Sink):
         self._file = HashedFile(path)
         self._writer = form.opened(self._file)
         self._held: list[Rows] = []
-        self._tokens = 0
+        self._tokens = self._kept = 0
 
     def append(self, rows: Rows) -> None:
         if self._tokens + rows.ids.size > LARGEST_BATCH:
             self._write()
         self._held.append(rows)
         self._tokens += rows.ids.size
-        if self._tokens >= self.form.batch_tokens:
+        self._kept += rows.kept_bytes()
+        if self._tokens >= self.form.batch_tokens or self._kept >= KEPT_BYTES:
             self._write()
 
     def _write(self) -> None:
         import pyarrow as pa
 
-        held, self._held, self._tokens = self._held, [], 0
+        held, self._held, self._tokens, self._kept = self._held, [], 0, 0
         if not held:
             return
         ids, lengths, mask = held[0].ids, held[0].lengths, held[0].mask

@@ -97,14 +97,16 @@ def open_far(url: str, size: int | None = None, stamp: str = "") -> IO[bytes]:
     return blocks.opened(FarSource(url, size, stamp))
 
 
-def fetch_soon(files: Iterable[tuple[str, int | None, str]]) -> None:
-    """Begin to fetch small files that are read next: (path, size, stamp). Local ones are left alone."""
-    left = AT_ONCE
+def fetch_soon(files: Iterable[tuple[str, int | None, str]]) -> list[object]:
+    """Begin to fetch small files that are read next: (path, size, stamp). Local ones are left alone. They are there
+    while what this returns is held."""
+    left, held = AT_ONCE, []
     for path, size, stamp in files:
         if not is_url(path) or size is None or size > left:
-            return
+            break
         left -= size
-        blocks.fetch_soon(FarSource(path, size, stamp))
+        held.append(blocks.begin_to_fetch(FarSource(path, size, stamp), 0, size))
+    return held
 
 
 def fetch_part_soon(file: IO[bytes], start: int, stop: int) -> None:

@@ -262,7 +262,7 @@ def _group(
 
     for i in range(unit.source, unit.last + 1):
         source, before, begin = sources[i], 0, 0
-        fetch_soon((each.path, each.size, each.stamp) for each in sources[i : min(i + SOON, unit.last + 1)])
+        held = fetch_soon((each.path, each.size, each.stamp) for each in sources[i : min(i + SOON, unit.last + 1)])
         new += source.size or 0
         try:
             with naming_input(source.path):
@@ -281,6 +281,7 @@ def _group(
             if options.on_error == "fail" or not is_damage(error):
                 raise
             bad.append(lost(i, before + 1, error))
+        del held
     if (found or bad or not at) and at >= first:
         yield ready(unit.last)
 

@@ -208,11 +208,12 @@ class LatePart:
                 return at
 
     def ahead(self, first: int, count: int) -> None:
-        """Have the bytes fetched that have these ids, or are about where they are."""
+        """Have the bytes fetched that have these ids, or are about where they are: of parts that were not found yet,
+        and of blocks, whose places in the file are not known here."""
         with self._lock:
             known = self._firsts[-1]
-        if first < known:
-            part, base = self._of(first)
+        part, base = self._of(first) if first < known else (None, 0)
+        if part is not None and not isinstance(part, BlocksPart):
             part.ahead(first - base, min(count, part.tokens - first + base))
         elif self.file.far is not None:
             share = self.file.size / self.tokens
@@ -327,7 +328,7 @@ class BlocksPart:
         return at
 
     def ahead(self, first: int, count: int) -> None:
-        """Nothing: blocks are local."""
+        """Nothing: blocks are local, or of a LatePart, which has their share of the file fetched."""
 
     def offsets(self) -> NDArray[np.int64]:
         """All of them."""

@@ -16,13 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.formats.base import DiskIds, Format, Rows, Shard
+from jittok.corpus.formats.base import UINT16_SIZE, DiskIds, Format, Rows, Shard
+from jittok.corpus.formats.fields import Fields
+from jittok.corpus.options import Options
 from jittok.corpus.shards.writer import FileFacts, Laid, ShardWriter, laid_out, streams_of
 from jittok.corpus.store import disk
 
 BUCKETS = 256
-"""Intervals of keys that can be read alone: memory is that of one of them, or of AT_ONCE ids."""
-AT_ONCE = 1 << 20
+"""Intervals of keys that can be read alone: memory is that of one of them, or of AT_ONCE."""
+AT_ONCE = 4 << 20
+"""Bytes of what is sorted at once: ids, kept fields, and the numbers of each document."""
 STEP, FIRST, SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 """Constants of SplitMix64."""
 BORDERS = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(64 - (BUCKETS - 1).bit_length())
@@ -82,6 +85,22 @@ def spooled(rows: Rows, keys: Keys, width: np.dtype[Any]) -> Laid:
         streams |= {f"sizes{k}": sizes, f"texts{k}": texts}
         ends |= {f"sizes{k}": cuts, f"texts{k}": _ends(np.maximum(sizes, 0))[cuts]}
     return Laid(rows, streams, ends)
+
+
+PER_DOCUMENT = 24
+"""Bytes of a document in these files beside its ids and kept fields: key, length, source."""
+
+
+def id_width(vocab_size: int) -> np.dtype[Any]:
+    """The width of ids in these files."""
+    return np.dtype(np.uint16 if vocab_size <= UINT16_SIZE else np.int32)
+
+
+def spool_bytes(documents: float, tokens: float, vocab_size: int, options: Options) -> float:
+    """About how many bytes the files of so many documents and tokens have, before they are laid out."""
+    per_document = PER_DOCUMENT + (Fields.per_document if options.keep else 0)
+    per_token = id_width(vocab_size).itemsize + (options.learn is not None)
+    return documents * per_document + tokens * per_token
 
 
 def _ends(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -150,8 +169,9 @@ class ShuffledWriter:
     def _groups(self) -> Iterator[tuple[int, int]]:
         """Intervals of keys that are laid out together."""
         sizes = np.zeros(BUCKETS, np.int64)
-        for cuts in self._cuts.get("ids", [])[1:]:
-            sizes += np.diff(cuts)
+        for name, parts in self._cuts.items():
+            for cuts in parts[1:]:
+                sizes += np.diff(cuts) * self._kinds[name].itemsize
         first = 0
         for last in range(1, BUCKETS + 1):
             if last == BUCKETS or sizes[first : last + 1].sum() > AT_ONCE:

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, Any, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 from jittok.common.locks import Lock
 
@@ -110,13 +111,15 @@ class _Process:
         self.number = os.getpid()
         self.lock = Lock()
         self.pool = ThreadPoolExecutor(AT_ONCE, "jittok-fetch")
-        self.blocks: OrderedDict[tuple[str, int], _Piece] = OrderedDict()
+        self.blocks: OrderedDict[tuple[str, int], _Piece] = OrderedDict()  # read last
+        self.there: WeakValueDictionary[tuple[str, int], _Piece] = WeakValueDictionary()  # these, and what files hold
         self.whole: dict[str, IO[bytes]] = {}  # of servers without ranges, on this disk
 
     def runs(self, far: Far, first: int, stop: int) -> list[_Run]:
         """These blocks, by the pieces that they are of; those that are not there are being fetched."""
         with self.lock:
-            missing = [block for block in range(first, stop) if (far.key, block) not in self.blocks]
+            pieces = {block: self.there.get((far.key, block)) for block in range(first, stop)}
+            missing = [block for block, piece in pieces.items() if piece is None]
             while missing:
                 begin = end = missing[0]
                 while missing and missing[0] == end and end - begin < BLOCKS_OF_A_REQUEST:
@@ -124,11 +127,11 @@ class _Process:
                     end += 1
                 ask = self.pool.submit(far.fetch, begin * BLOCK, min(end * BLOCK, far.size))
                 piece = _Piece(begin, ask)
-                self.blocks.update(((far.key, block), piece) for block in range(begin, end))
+                pieces.update(dict.fromkeys(range(begin, end), piece))
             found: list[_Run] = []
-            for block in range(first, stop):
+            for block, piece in pieces.items():
+                self.blocks[far.key, block] = self.there[far.key, block] = piece
                 self.blocks.move_to_end((far.key, block))
-                piece = self.blocks[far.key, block]
                 if found and found[-1].piece is piece:
                     found[-1] = found[-1]._replace(stop=block + 1)
                 else:
@@ -140,8 +143,9 @@ class _Process:
     def forget(self, far: Far) -> None:
         """Drop the blocks of a file."""
         with self.lock:
-            for name in [name for name in self.blocks if name[0] == far.key]:
-                del self.blocks[name]
+            for name in [name for name in self.there if name[0] == far.key]:
+                self.there.pop(name, None)
+                self.blocks.pop(name, None)
 
     def whole_file(self, far: Far) -> IO[bytes]:
         """All of a file, fetched once, in a temporary file of this machine."""
@@ -173,22 +177,17 @@ def _now() -> _Process:
         return _process[0]
 
 
-def read_into(far: Far, target: memoryview, start: int, ahead: int = 0) -> int:
-    """Fill `target` from byte `start` of a file on; how many bytes there were. `ahead`: blocks after them that are
-    fetched meanwhile."""
+def read_into(far: Far, target: memoryview, start: int) -> int:
+    """Fill `target` from byte `start` of a file on; how many bytes there were."""
     stop = min(start + len(target), far.size)
     if start >= stop:
         return 0
     process = _now()
     if far.key in process.whole:
         return _copy_whole(process, far, target, start)
-    after = -(-stop // BLOCK)
     try:
-        runs = process.runs(far, start // BLOCK, after)
-        if ahead:
-            process.runs(far, after, min(after + ahead, -(-far.size // BLOCK)))
         at = 0
-        for run in runs:
+        for run in process.runs(far, start // BLOCK, -(-stop // BLOCK)):
             part = run.part(start, stop)
             target[at : at + len(part)] = part
             at += len(part)
@@ -216,21 +215,26 @@ class FarFile(Seekable):
         self._far, self._size = far, far.size
         self._read = self._times = 0  # bytes from the start on that were read in order, and by how many calls
         self._under_way = 0
+        self._soon: list[_Run] = []
 
     def soon(self, start: int, stop: int) -> None:
-        """Begin to fetch bytes [start, stop), which are read next."""
-        process, stop = _now(), min(stop, self._size)
-        if start < stop and self._far.key not in process.whole:
-            process.runs(self._far, start // BLOCK, -(-stop // BLOCK))
+        """Begin to fetch bytes [start, stop), which are read next. They are held, however much other files read
+        meanwhile, until other bytes are, or this is closed."""
+        self._soon = begin_to_fetch(self._far, start, stop)
+
+    def close(self) -> None:
+        """Hold nothing."""
+        self._soon = []
+        super().close()
 
     def readinto(self, target: Any) -> int:
         """Fill a buffer, as far as there are bytes."""
         view = memoryview(target).cast("B")
         in_order = self._at == self._read
-        ahead = 0
         if in_order and self._times >= IN_ORDER and self._at + len(view) + AHEAD // 2 * BLOCK > self._under_way:
-            ahead, self._under_way = AHEAD, self._at + len(view) + AHEAD * BLOCK
-        found = read_into(self._far, view, self._at, ahead)
+            self._under_way = self._at + len(view) + AHEAD * BLOCK
+            self.soon(self._at, self._under_way)
+        found = read_into(self._far, view, self._at)
         self._at += found
         if in_order:
             self._read, self._times = self._at, self._times + 1
@@ -242,12 +246,14 @@ def opened(far: Far) -> IO[bytes]:
     return io.BufferedReader(FarFile(far), BUFFER)
 
 
-def fetch_soon(far: Far) -> None:
-    """Begin to fetch a small file that is read next."""
-    process = _now()
-    if far.size and far.key not in process.whole:
-        with suppress(RuntimeError):  # at the end of the process
-            process.runs(far, 0, -(-far.size // BLOCK))
+def begin_to_fetch(far: Far, start: int, stop: int) -> list[_Run]:
+    """Begin to fetch bytes [start, stop) that are read next: they are there while what this returns is held."""
+    process, stop = _now(), min(stop, far.size)
+    if start >= stop or far.key in process.whole:
+        return []
+    with suppress(RuntimeError):  # at the end of the process
+        return process.runs(far, start // BLOCK, -(-stop // BLOCK))
+    return []
 
 
 def fetch_part_soon(file: Any, start: int, stop: int) -> None:

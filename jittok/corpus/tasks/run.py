@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jittok.corpus.formats.base import UINT16_SIZE, Format, Rows
+from jittok.corpus.formats.base import Format, Rows
 from jittok.corpus.inputs.remote import is_url
 from jittok.corpus.inputs.sources import Exchanged, look_at
 from jittok.corpus.progress import Counts
@@ -23,7 +23,7 @@ from jittok.corpus.ranges.digests import Digests
 from jittok.corpus.ranges.encoder import Encoded, keep_freed_memory
 from jittok.corpus.ranges.split import of_side
 from jittok.corpus.ranges.units import Key, RawRange, Unit, read_unit
-from jittok.corpus.shards.shuffling import keys_of_range, spooled
+from jittok.corpus.shards.shuffling import id_width, keys_of_range, spooled
 from jittok.corpus.shards.writer import Laid, laid_out, streams_of
 from jittok.corpus.store.base import Unreachable
 from jittok.corpus.tasks.output import TaskOutput, Work
@@ -114,7 +114,7 @@ class TaskRun:
         self._ready: dict[int, _Result | BaseException] = {}
         self._streams = streams_of(work.formats)
         self._tables = any(type(form).sink is not Format.sink for form in work.formats)
-        self._width = np.dtype(np.uint16 if work.encoder.tok.vocab_size <= UINT16_SIZE else np.int32)
+        self._width = id_width(work.encoder.tok.vocab_size)
         self._output: TaskOutput | None = None
 
     # ---- the threads

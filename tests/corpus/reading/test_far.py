@@ -109,6 +109,23 @@ def test_a_loader_fetches_ahead_in_other_threads(corpora, bucket, tmp_path):
     assert had == want[: len(had)]
 
 
+@pytest.mark.parametrize("format", ["arrow", "olmo", "parquet"])
+def test_tables_are_fetched_ahead_too_once_they_were_begun(corpora, bucket, tmp_path, format):
+    """Though no one knows yet where in a far file of Parquet an id is."""
+    folder, documents = corpora["long"]
+    bucket.store = LocalStore(folder)
+    found = sequences("s3://x", 16, cache=tmp_path / "cache", format=format)
+    part, wanted = found._source.tokens.parts[0], []
+    memory = bytearray(part.dtype.itemsize)
+    part.read(0, memoryview(memory))
+    part.file.far.ahead = lambda at, count: wanted.append((at, count))
+    count = sum(map(len, documents))
+    part.ahead(count // 2, count // 4)
+    ((at, size),) = wanted
+    assert 0.3 * part.file.size < at < 0.7 * part.file.size
+    assert 0.1 * part.file.size < size < 0.4 * part.file.size
+
+
 @pytest.mark.usefixtures("bucket")
 def test_a_pickle_reads_the_same(corpora, tmp_path, monkeypatch):
     monkeypatch.setattr(Far, "__reduce__", lambda self: (Far, (self.store.local,)))
