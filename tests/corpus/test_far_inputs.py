@@ -226,7 +226,7 @@ def test_small_files_are_fetched_several_at_a_time_and_each_once(
     web: far.Files, tmp_path: Path, tok: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although others may have read as many blocks meanwhile as are kept."""
-    monkeypatch.setattr(blocks, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(blocks, "MOST_BLOCKS", 1)
     names = [f"{k:02d}.jsonl" for k in range(20)]
     for k, name in enumerate(names):
         write(web.folder / name, "jsonl", texts_of(5, k))

@@ -100,7 +100,7 @@ def open_far(url: str, size: int | None = None, stamp: str = "") -> IO[bytes]:
 def fetch_soon(files: Iterable[tuple[str, int | None, str]]) -> list[object]:
     """Begin to fetch small files that are read next: (path, size, stamp). Local ones are left alone. They are there
     while what this returns is held."""
-    left, held = AT_ONCE, []
+    left, held = AT_ONCE, list[object]()
     for path, size, stamp in files:
         if not is_url(path) or size is None or size > left:
             break

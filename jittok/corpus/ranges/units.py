@@ -281,7 +281,7 @@ def _group(
             if options.on_error == "fail" or not is_damage(error):
                 raise
             bad.append(lost(i, before + 1, error))
-        del held
+    del held
     if (found or bad or not at) and at >= first:
         yield ready(unit.last)
 

@@ -118,8 +118,9 @@ class _Process:
     def runs(self, far: Far, first: int, stop: int) -> list[_Run]:
         """These blocks, by the pieces that they are of; those that are not there are being fetched."""
         with self.lock:
-            pieces = {block: self.there.get((far.key, block)) for block in range(first, stop)}
-            missing = [block for block, piece in pieces.items() if piece is None]
+            known = ((block, self.there.get((far.key, block))) for block in range(first, stop))
+            pieces = {block: piece for block, piece in known if piece is not None}
+            missing = [block for block in range(first, stop) if block not in pieces]
             while missing:
                 begin = end = missing[0]
                 while missing and missing[0] == end and end - begin < BLOCKS_OF_A_REQUEST:
@@ -129,7 +130,8 @@ class _Process:
                 piece = _Piece(begin, ask)
                 pieces.update(dict.fromkeys(range(begin, end), piece))
             found: list[_Run] = []
-            for block, piece in pieces.items():
+            for block in range(first, stop):
+                piece = pieces[block]
                 self.blocks[far.key, block] = self.there[far.key, block] = piece
                 self.blocks.move_to_end((far.key, block))
                 if found and found[-1].piece is piece:
