@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any, NoReturn
 
 PAGES = {
@@ -143,11 +144,24 @@ def missing(what: str, package: str, extra: str) -> ImportError:
     return ImportError(said + see("extra"), name=package)
 
 
-def refuse_keywords(call: Callable[..., Any], given: Mapping[str, object]) -> NoReturn:
-    """Raise TypeError for unknown keywords, with a hint what to write instead."""
+class NotCalled(ModuleType):
+    """A package that has the name of a method of `Tokenizer`."""
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise a TypeError that says what to write."""
+        from jittok.common.hints import ATTRIBUTES
+
+        raise TypeError(
+            f"{self.__name__} is a package, found it called: {ATTRIBUTES[self.__name__.rpartition('.')[2]]}"
+        )
+
+
+def refuse_keywords(call: Callable[..., Any], given: Mapping[str, object], more: Iterable[str] = ()) -> NoReturn:
+    """Raise TypeError for unknown keywords, with a hint what to write instead. more: keywords that the call has and its
+    signature does not list."""
     from jittok.common.hints import unknown_keyword  # not needed by `import jittok`
 
-    raise TypeError(unknown_keyword(call, given))
+    raise TypeError(unknown_keyword(call, given, more))
 
 
 def _clip(found: object, width: int = 120) -> str:

@@ -61,11 +61,21 @@ RENAMED = {
     "n_jobs": ("threads",),
     "show_progress": ("progress",),
     "verbose": ("progress",),
-    "pat_str": ("pattern",),
+    "pat_str": ("pattern", "pre_regex"),
     "added_tokens": ("special_tokens",),
-    "additional_special_tokens": ("special_tokens",),
+    "additional_special_tokens": ("special_tokens", "special"),
+    "special_tokens": ("special", "control"),
+    "control_symbols": ("control",),
+    "user_defined_symbols": ("user_defined",),
+    "normalization_rule_name": ("normalization",),
+    "vocab_size": ("size",),
+    "min_freq": ("min_frequency",),
+    "pattern": ("pre_regex",),
+    "format": ("to",),
 }
 """Keywords of other libraries and of llama.cpp's bindings -> ours, where a call has it."""
+VALUES = {"to": "'gguf', 'tokenizer.json', 'tiktoken' or 'model', or leave it out: the end of the file's name tells it"}
+"""Keywords of ours whose values are others than those libraries'."""
 EXPLAINED = _by_name(
     ("add_special_tokens special_tokens_mask", "add_special is an option of encode"),
     ("bos eos add_bos add_eos add_bos_token add_eos_token prepend append ignore_merges", BOS),
@@ -91,12 +101,18 @@ EXPLAINED = _by_name(
 )
 """Other keywords -> what to write instead."""
 FROM_FILE = "write jittok.load(path) for a file or folder, jittok.bundled(name) for a bundled vocabulary"
+LOADED = "write tok = jittok.load(path), then tok.{0}"
 FROM_OBJECT = "write jittok.from_{0}(object) for a tokenizer of {0}, or jittok.load(path) for its file"
 ATTRIBUTES = _by_name(
     ("from_pretrained from_file AutoTokenizer PreTrainedTokenizerFast Llama", FROM_FILE),
     ("get_encoding encoding_for_model Encoding", FROM_OBJECT.format("tiktoken")),
     ("SentencePieceProcessor", FROM_OBJECT.format("sentencepiece")),
-    ("tokenize encode_batch decode_batch", "write tok = jittok.load(path), then tok.encode(text)"),
+    ("tokenize", LOADED.format("encode(text)")),
+    *((name, LOADED.format(f"{name}(text)")) for name in ("encode", "trace", "align", "count")),
+    *((f"{name}_batch", LOADED.format(f"{name}_batch(texts)")) for name in ("encode", "align", "count")),
+    ("chunks", LOADED.format("chunks(text, n)")),
+    ("decode", LOADED.format("decode(ids)")),
+    ("decode_batch", LOADED.format("decode_batch(rows)")),
 )
 """Attributes of other libraries' modules -> what to write instead."""
 ENCODES = "write tok.encode(text, add_special=True, parse_special=True); many: tok.encode_batch(texts, ...)"
@@ -146,10 +162,10 @@ OF_TOKENIZERS = _by_name(
     ("cls_token_id cls_id", "write tok.bos_id"),
     ("eot_token", "write tok.eos_id, or tok.token_to_id('<|endoftext|>')"),
     *(
-        (f"{role}_token", f"write tok.id_to_token(tok.{role}_id)")
+        (f"{role}_token", f"write tok.id_to_token(tok.{role}_id), unless tok.{role}_id is None")
         for role in ("bos", "eos", "unk", "sep", "pad", "mask")
     ),
-    ("cls_token", "write tok.id_to_token(tok.bos_id)"),
+    ("cls_token", "write tok.id_to_token(tok.bos_id), unless tok.bos_id is None"),
     ("add_tokens add_special_tokens set_vocabulary load_vocabulary set_encode_extra_options", FIXED),
     ("encode_special_tokens split_special_tokens", SPECIAL_TEXT),
     ("add_bos_token add_eos_token add_prefix_space", BOS),
@@ -161,9 +177,13 @@ OF_TOKENIZERS = _by_name(
     ),
     ("from_pretrained from_file from_str from_buffer", FROM_FILE),
     ("load Load LoadFromFile load_from_serialized_proto", FROM_FILE),
+    *(
+        (f"from_{library}", FROM_OBJECT.format(library))
+        for library in ("transformers", "tokenizers", "tiktoken", "sentencepiece")
+    ),
     ("train train_from_iterator train_new_from_iterator", "write jittok.train(texts, size=32000)"),
     ("normalizer pre_tokenizer decoder model post_processor post_process", "write tok.pipeline, or tok.explain()"),
-    ("normalize Normalize", "write tok.trace(text).normalized[-1]['text']"),
+    ("normalize Normalize", "write tok.trace(text).normalized, the text after each step: empty where none changes it"),
     ("backend_tokenizer is_fast name_or_path init_kwargs", FACADE.format("transformers")),
     ("nbest_encode NBestEncode nbest_encode_as_ids nbest_encode_as_pieces", FACADE.format("sentencepiece")),
     ("NBestEncodeAsIds NBestEncodeAsPieces", FACADE.format("sentencepiece")),
@@ -171,6 +191,17 @@ OF_TOKENIZERS = _by_name(
     ("encode_as_immutable_proto encode_as_serialized_proto", "write tok.align(text)"),
 )
 """Attributes of other libraries' tokenizers -> what to write with a `Tokenizer`."""
+OF_ROWS = _by_name(
+    ("input_ids", "write rows.to_padded().ids for a 2-D array, rows.to_list() for lists"),
+    ("attention_mask", "write rows.to_padded().mask"),
+    ("token_type_ids type_ids", "write tok.encode_batch(texts, pairs, max_length=n).to_padded().types"),
+)
+OF_PADDED = _by_name(
+    ("input_ids", "write padded.ids"),
+    ("attention_mask", "write padded.mask"),
+    ("token_type_ids type_ids", "write padded.types"),
+)
+"""Names of other libraries' rows -> what to write with a `TokenArray`, with `Padded`."""
 TIKTOKEN = ("r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony")
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """The form of a repository name on a model hub."""
@@ -184,14 +215,15 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return known[found[0]] if found else None
 
 
-def unknown_keyword(call: Callable[..., Any], given: Mapping[str, object]) -> str:
-    """The message for keywords that a call does not have, with a replacement for the first of them."""
+def unknown_keyword(call: Callable[..., Any], given: Mapping[str, object], more: Iterable[str] = ()) -> str:
+    """The message for keywords that a call does not have, with a replacement for the first of them. more: keywords
+    that it has and its signature does not list."""
     name = next(iter(given))
     own = [
         each.name
         for each in inspect.signature(call).parameters.values()
         if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
-    ]
+    ] + [*more]
     holder = getattr(call, "__self__", None)
     shown = call.__name__ if holder is None else f"{type(holder).__name__}.{call.__name__}"
     said = _keyword(name, given[name], own)
@@ -201,6 +233,8 @@ def unknown_keyword(call: Callable[..., Any], given: Mapping[str, object]) -> st
 def _keyword(name: str, value: object, own: list[str]) -> str:
     """What to write instead of a keyword, in a call that takes the keywords `own`."""
     for ours in RENAMED.get(name, ()):
+        if ours in VALUES and ours in own:
+            return f"write {ours}={VALUES[ours]}"
         if ours in own:
             return f"write {ours}={value!r}" if isinstance(value, bool | int | str) else f"write {ours}="
     if name in EXPLAINED:
@@ -222,11 +256,19 @@ def no_attribute(holder: str, name: str, names: Callable[[], Iterable[str]]) -> 
     return f"{holder} has no attribute {name!r}{said}"
 
 
-def no_attribute_of_tokenizer(name: str, names: Callable[[], Iterable[str]]) -> str:
-    """The same for a `Tokenizer`."""
+def no_attribute_of_tokenizer(name: str, names: Callable[[], Iterable[str]], holder: str = "'Tokenizer' object") -> str:
+    """The same for a `Tokenizer`, or for the class."""
     if name in OF_TOKENIZERS:
-        return f"'Tokenizer' object has no attribute {name!r}: {OF_TOKENIZERS[name]}"
-    return no_attribute("'Tokenizer' object", name, names)
+        return f"{holder} has no attribute {name!r}: {OF_TOKENIZERS[name]}"
+    return no_attribute(holder, name, names)
+
+
+def no_attribute_of_rows(kind: str, name: str, names: Iterable[str]) -> str:
+    """The same for rows of ids: a `TokenArray`, or `Padded`."""
+    said = OF_PADDED if kind == "Padded" else OF_ROWS
+    if name in said:
+        return f"{kind!r} object has no attribute {name!r}: {said[name]}"
+    return no_attribute(f"{kind!r} object", name, lambda: names)
 
 
 def not_there(path: str, error: OSError, bundled: Iterable[str]) -> OSError:

@@ -1,6 +1,7 @@
 """`sentencepiece.SentencePieceProcessor` over a jittok Tokenizer: its methods, arguments, results and errors.
 
-These are those of release 0.2.3.
+These are those of release 0.2.3. What 0.2.3 has no more still works here as it did in earlier
+releases: "immutable_proto", `encode_as_immutable_proto` and `encode_as_serialized_proto`.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ class Processor:
         With places: "offset_mapping", a dict of ids, pieces and offsets, in characters of a str, in bytes of
         bytes or with `return_bytes`; "proto", a `PieceText` with places in bytes, as sentencepiece's message has them;
         "immutable_proto", the same with places in characters of a str; "serialized_proto", the bytes of the message.
+        0.2.3 refuses "immutable_proto", which earlier releases have.
 
         `reverse` turns them around before BOS and EOS are added. ValueError for a BOS or EOS that the model lacks.
         """
@@ -145,11 +147,11 @@ class Processor:
         return self.encode(input, out_type="proto", **options)
 
     def encode_as_immutable_proto(self, input: Text | list[Text], **options: Any) -> Any:  # noqa: A002
-        """`encode` to a `PieceText`, with places in characters of a str."""
+        """`encode` to a `PieceText`, with places in characters of a str. Of releases before 0.2.3."""
         return self.encode(input, out_type="immutable_proto", **options)
 
     def encode_as_serialized_proto(self, input: Text | list[Text], **options: Any) -> Any:  # noqa: A002
-        """`encode` to the bytes of a message."""
+        """`encode` to the bytes of a message. Of releases before 0.2.3."""
         return self.encode(input, out_type="serialized_proto", **options)
 
     def nbest_encode(
@@ -560,5 +562,5 @@ def _check_around(wanted: Returned, around: Around) -> None:
     if any(around) and wanted in PLACED and wanted != "immutable_proto":
         raise RuntimeError(
             f"UNIMPLEMENTED: found add_bos, add_eos, reverse or emit_unk_piece with {wanted!r}, expected none of them; "
-            "'immutable_proto' takes them"
+            "'immutable_proto', of releases before 0.2.3, takes them"
         )

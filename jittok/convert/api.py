@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from jittok.common.writers.atomic_files import atomic_file, is_stream
 from jittok.convert.forms import ByteBpeForm, TokenizerForm, form_of
 from jittok.convert.targets import ggufs, write_json, write_model, write_ranks
 from jittok.convert.texts import TEXTS
-from jittok.errors import InWords, UnsupportedVocab
+from jittok.errors import InWords, UnsupportedVocab, refuse_keywords
 from jittok.kernels.inputs import documents
 from jittok.tokenizer import Tokenizer
 from jittok.tokenizer.loading import load
@@ -56,6 +56,7 @@ def convert(
     allow_differences: bool = False,
     overwrite: bool = False,
     progress: Show = "auto",
+    **others: NoReturn,
 ) -> Converted:
     """Write a tokenizer as a file of another kind: "gguf", "tokenizer.json", "tiktoken" or "model".
 
@@ -65,6 +66,8 @@ def convert(
     name's end if left out; pre: llama.cpp's pre-tokenizer of a GGUF. progress: "auto" shows how far it is when it
     lasts.
     """
+    if others:
+        refuse_keywords(convert, others)
     tok = source if isinstance(source, Tokenizer) else load(source)
     path = Path(os.fspath(out))
     kind = to or KINDS.get(path.suffix, "")
@@ -89,11 +92,11 @@ def convert(
                 raise
             raise UnsupportedVocab(os.fspath(out), error.key, error.found, error.expected) from None
         if best.differing and not allow_differences:
-            text, ids, others = best.examples[0]
+            text, ids, made_ids = best.examples[0]
             raise UnsupportedVocab(
                 tok.vocab.source, f"convert to {kind}",
                 InWords(f"{best.differing} of {best.texts} texts with different ids"),
-                f"the same ids: {text!r} is {ids[:20]} and would be {others[:20]}",
+                f"the same ids: {text!r} is {ids[:20]} and would be {made_ids[:20]}",
             )  # fmt: skip
         with atomic_file(path) as new:
             new.write_bytes(made.read_bytes())

@@ -10,18 +10,19 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def hinted(call: Call) -> Call:
-    """A method whose unknown keywords raise TypeError with a hint, whatever else it lacks."""
+    """A method of `Tokenizer` whose unknown keywords raise TypeError with a hint, whatever else it lacks."""
+    call.__qualname__ = f"Tokenizer.{call.__name__}"  # in Python's own messages
     code = call.__code__
     known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     @wraps(call)
-    def asked(holder: Any, *given: Any, **named: Any) -> Any:
-        if not known.issuperset(named):
+    def asked(*given: Any, **named: Any) -> Any:
+        if given and not known.issuperset(named):
             from jittok.errors import refuse_keywords
 
-            method = getattr(holder, call.__name__)
+            method = getattr(given[0], call.__name__)
             refuse_keywords(method, {name: value for name, value in named.items() if name not in known})
-        return call(holder, *given, **named)
+        return call(*given, **named)
 
     return cast(Call, asked)
 
@@ -40,7 +41,14 @@ class Hinting:
     """What `Tokenizer` says of names that it does not have."""
 
     if not TYPE_CHECKING:  # a checker tells what is not there
-        from_pretrained = from_file = from_str = from_buffer = Elsewhere()
+        from_pretrained, from_file, from_str, from_buffer = (Elsewhere() for _ in range(4))
+        from_transformers, from_tokenizers, from_tiktoken, from_sentencepiece = (Elsewhere() for _ in range(4))
+        load = Elsewhere()
+
+        def __dir__(self) -> list[str]:
+            """The names that are there."""
+            own = {name: it for kind in reversed(type(self).__mro__) for name, it in vars(kind).items()}
+            return [name for name in super().__dir__() if not isinstance(own.get(name), Elsewhere)]
 
         def __getattr__(self, name: str) -> NoReturn:
             """Called only for names that are not there; a property that raised AttributeError raises it again."""
@@ -58,7 +66,8 @@ class Hinting:
 def _error(holder: object, name: str) -> AttributeError:
     from jittok.common.hints import no_attribute_of_tokenizer
 
-    message = no_attribute_of_tokenizer(name, lambda: dir(holder))
+    shown = "type object 'Tokenizer'" if holder is None else "'Tokenizer' object"
+    message = no_attribute_of_tokenizer(name, lambda: dir(holder), shown)
     return AttributeError(message) if holder is None else AttributeError(message, name=name, obj=holder)
 
 

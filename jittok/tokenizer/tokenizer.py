@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sized
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from jittok.kernels.inputs import Texts
     from jittok.kernels.memory.python_objects.encode_builtin import Builtin
 
+Kind = TypeVar("Kind", Vocab, Pipeline)
 A_TEXT = b"a text"
 IDS_PER_SLICE = 1 << 18
 """Ids that are decoded at once."""
@@ -495,19 +496,19 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
     def _decoder(self) -> Decoder:
         from jittok.decode.rows import Decoder
 
-        return Decoder(self.gguf("pieces"), self._pieces)
+        return Decoder(self._vocab_as(Vocab), self._pieces)
 
     @once
     def _pieces(self) -> PieceTable:
         from jittok.decode.pieces import kept_pieces
 
-        return kept_pieces(self.gguf("pieces"), self._key)
+        return kept_pieces(self._vocab_as(Vocab), self._key)
 
     @once
     def _general(self) -> ReferenceDecoder:
         from jittok.decode.reference_decoder import ReferenceDecoder
 
-        return ReferenceDecoder(self._pipeline("the decoder of a file"))
+        return ReferenceDecoder(self._vocab_as(Pipeline))
 
     @once
     def _general_as_written(self) -> ReferenceDecoder:
@@ -517,6 +518,12 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
         cleaning = self._general.vocab
         plain = as_written(cleaning)
         return self._general if plain is cleaning else ReferenceDecoder(plain)
+
+    def _vocab_as(self, kind: type[Kind]) -> Kind:
+        """The vocabulary, for a part that only this kind has: an AttributeError for others, so `hasattr` is False."""
+        if not isinstance(self.vocab, kind):
+            raise AttributeError(f"found a {type(self.vocab).__name__}, expected a {kind.__name__}")
+        return self.vocab
 
     def _wait_for_kernels(self) -> None:
         """From now on the kernels are compiled, however little there is to do (see `encode.fallback.first_texts`)."""
@@ -574,7 +581,7 @@ class Tokenizer(Batching, Chatting, Chunking, Looking, Facts, Hinting):
     def _aligner(self) -> Aligner:
         from jittok.align import Aligner
 
-        vocab, encoder = self.gguf("align"), self._encoder
+        vocab, encoder = self._vocab_as(Vocab), self._encoder
         return Aligner(vocab, self._key, None if encoder is None else encoder.arrays)
 
     @property

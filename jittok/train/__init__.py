@@ -15,7 +15,7 @@ from dataclasses import fields
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, refuse_keywords
 from jittok.train.bpe import ROLES, Options, Trained, check_name, train_counts
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
@@ -81,6 +81,10 @@ def train(
     """
     check_name(name)
     given: dict[str, Any] = dict(options)
+    fields_too = {field.name for kind in (Options, How) for field in fields(kind)}
+    unknown = {key: given[key] for key in given if key not in TrainOptions.__annotations__ and key not in fields_too}
+    if unknown:
+        refuse_keywords(train, unknown, TrainOptions.__annotations__)
     if "pre" in given:
         given["pre"] = named_pre(given["pre"])
     if "special" in given:
@@ -98,9 +102,6 @@ def train(
         words = count(texts, weights, How(**how), progress)
     elif texts is not None:
         raise TypeError("found texts and words, expected one of them")
-    unknown = set(given) - {field.name for kind in (Options, How) for field in fields(kind)}
-    if unknown:
-        raise TypeError(f"found unknown options {', '.join(sorted(unknown))}")
     pre = words.pre or chosen.pre
     if not pre.startswith((REGEX, FILE)) and pre not in pre_names():
         raise CorpusError("words", pre, "words that a pre-tokenizer of byte-level BPE has cut, such as qwen2 or gpt-2")

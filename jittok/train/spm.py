@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from jittok.common.display.progress import Show
 from jittok.common.unicode.characters import SPACE_MARK_BYTES, SPACE_MARK_CODE
 from jittok.common.writers.gguf_file import GgufVocab, write_gguf
 from jittok.common.writers.sentencepiece_file import write_model
-from jittok.errors import CorpusError, InWords
+from jittok.errors import CorpusError, InWords, refuse_keywords
 from jittok.train.bpe import loaded
 from jittok.train.counting.characters import ALONE, BEGINS, BLOCK, CharacterWords, WordParts, blocks, scripts_of
 from jittok.train.counting.count import How, count
@@ -117,10 +118,19 @@ def train_spm(
 ) -> SpmTrained:  # fmt: skip
     """Train sentencepiece's BPE on texts (lines are sentences), or on runs of other characters than spaces that were
     counted with `runs_of`. progress: as for `jittok.train`. options: fields of `SpmOptions`."""
+    check_keywords(train_spm, options)
     chosen = SpmOptions(size, **options)
     if words is None:
         words = count(texts, how=runs_of(chosen, threads, memory), progress=progress)
     return train_spm_counts(words, chosen, progress)
+
+
+def check_keywords(call: Callable[..., Any], options: dict[str, Any]) -> None:
+    """TypeError, with a hint, for options of a trainer that are no fields of `SpmOptions`."""
+    own = [each.name for each in fields(SpmOptions) if each.name != "size"]
+    unknown = {name: value for name, value in options.items() if name not in own}
+    if unknown:
+        refuse_keywords(call, unknown, own)
 
 
 def runs_of(options: SpmOptions, threads: int | None = None, memory: int | None = None) -> How:

@@ -11,7 +11,7 @@ import os
 import unicodedata
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from jittok.common.unicode.tables import (
 )
 from jittok.common.writers.atomic_files import atomic_file
 from jittok.common.writers.gguf_file import GgufVocab, write_gguf
-from jittok.errors import CorpusError
+from jittok.errors import CorpusError, refuse_keywords
 from jittok.train.bpe import loaded
 from jittok.train.counting.characters import ALONE, ENDS, GONE, SAME, CharacterWords, WordParts
 from jittok.train.counting.count import How, count
@@ -139,8 +139,11 @@ def train_wordpiece(
     threads: int | None = None,
     memory: int | None = None,
     progress: Show = "auto",
+    **others: NoReturn,
 ) -> WordPieceTrained:
     """A WordPiece vocabulary of texts, or of counted runs between spaces. progress: as for `jittok.train`."""
+    if others:
+        refuse_keywords(train_wordpiece, others)
     if words is None:
         words = count(texts, how=How(runs=RUNS, threads=threads, memory=memory), progress=progress)
     parts = WordParts(partial(classified, lowercase=lowercase, strip_accents=strip_accents))

@@ -54,6 +54,23 @@ def test_nothing_is_replaced_unless_it_is_said(
     assert any(path.read_bytes() != content for path, content in kept.items())
 
 
+def test_the_extension_of_a_converted_file_tells_its_kind(
+    capfd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["convert", "gpt-2", "-o", "a.tiktoken"]) == 0
+    assert jittok.load("a.tiktoken", pattern="a", cache=False).token_to_id("hello") == 31373
+    for given, says in (
+        (["--out", "a.bin"], "--out: found 'a.bin', expected the extension .gguf, .json, .tiktoken or .model"),
+        ([], "found no output, expected --out FILE"),
+    ):
+        assert main(["convert", "gpt-2", *given]) == 2
+        assert says in capfd.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["convert", "gpt-2", "b.gguf"])
+    assert "unrecognized arguments: b.gguf; --out FILE" in capfd.readouterr().err
+
+
 def test_convert_replaces_nothing_unless_it_is_said(tmp_path: Path) -> None:
     out = tmp_path / "out.tiktoken"
     out.write_text("before")

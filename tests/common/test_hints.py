@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import importlib
+import inspect
 import pickle
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import jittok
-from jittok.common.hints import OF_TOKENIZERS
+from jittok.common.hints import OF_PADDED, OF_ROWS, OF_TOKENIZERS
+from jittok.train.spm import train_spm
+from jittok.train.unigram import train_unigram
+from jittok.train.wordpiece import train_wordpiece
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +103,10 @@ def test_rows_say_what_to_write_for_the_words_of_transformers(tok: Any) -> None:
 
 def test_padding_says_what_to_write(tok: Any) -> None:
     rows = tok.encode_batch(["a", "b c"])
-    with pytest.raises(TypeError, match=r"no padding token; expected an id: .*pad_id=tok.eos_id or pad_id=0"):
+    with pytest.raises(
+        TypeError,
+        match=r"these rows know no padding token; expected an id: pad_id=tok.pad_id .*pad_id=tok.eos_id or pad_id=0",
+    ):
         rows.to_padded(pad_id=tok.pad_id)
     for name, value, says in (
         ("max_length", 3, "write length=3"),
@@ -206,6 +216,125 @@ def test_a_name_of_other_packages_says_what_to_write() -> None:
 def test_a_tokenizer_that_is_called_says_what_to_write(tok: Any) -> None:
     with pytest.raises(TypeError, match=r"write tok\.encode\(text\)"):
         tok("text", return_tensors="pt")
+
+
+def test_a_package_that_is_called_as_a_method_says_what_to_write() -> None:
+    for call, says in (
+        ("encode('x')", "tok.encode(text)"), ("decode([1])", "tok.decode(ids)"), ("trace('x')", "tok.trace(text)"),
+        ("chunks('x', 4)", "tok.chunks(text, n)"), ("align('x')", "tok.align(text)"), ("count('x')", "tok.count(text)"),
+    ):  # fmt: skip
+        name = call.partition("(")[0]
+        if name != "count":
+            importlib.import_module(f"jittok.{name}")
+        with pytest.raises((TypeError, AttributeError), match=re.escape(f"then {says}")):
+            eval(f"jittok.{call}", {"jittok": jittok})
+
+
+CLASS_NAMES = (
+    "from_pretrained", "from_file", "from_str", "from_buffer", "load", "from_transformers", "from_tokenizers",
+    "from_tiktoken", "from_sentencepiece",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLASS_NAMES)
+def test_a_name_asked_of_the_class_is_told_by_that_name(tok: Any, name: str) -> None:
+    for holder, shown in ((jittok.Tokenizer, "type object 'Tokenizer'"), (tok, "'Tokenizer' object")):
+        with pytest.raises(AttributeError, match=rf"^{shown} has no attribute '{name}': write jittok\.(load|{name})\("):
+            getattr(holder, name)
+    assert name not in dir(tok)
+
+
+def test_arguments_that_are_missing_name_the_class_of_the_user(tok: Any) -> None:
+    with pytest.raises(TypeError, match=r"^Tokenizer\.chunks\(\) missing 1 required positional argument: 'n'$"):
+        tok.chunks("a b")
+    with pytest.raises(TypeError, match=r"^Tokenizer\.chunks\(\) missing 3 .*'self', 'text', and 'n'$"):
+        jittok.Tokenizer.chunks()
+
+
+def test_a_tokenizer_can_be_inspected_and_mocked(tok: Any, tmp_path: Path) -> None:
+    jittok.convert(tok, tmp_path / "a.json", texts=[])
+    for each, lacks in ((tok, "_general"), (jittok.load(tmp_path / "a.json", cache=False), "_aligner")):
+        assert {"encode", "vocab_size"} <= dict(inspect.getmembers(each)).keys()
+        Mock(spec=each).encode("a")
+        assert not hasattr(each, lacks)
+
+
+def test_rows_say_what_to_write_for_the_names_of_other_batches(tok: Any) -> None:
+    rows = tok.encode_batch(["a", "b c"])
+    for each in (rows, tok.encode_batch(["a"], max_length=4)):
+        for name, says in OF_ROWS.items():
+            with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}: {says}")):
+                getattr(each, name)
+    padded = rows.to_padded(pad_id=0)
+    for name, says in OF_PADDED.items():
+        with pytest.raises(AttributeError, match=re.escape(f"'Padded' object has no attribute {name!r}: {says}")):
+            getattr(padded, name)
+        eval(says.removeprefix("write "), {"padded": padded})
+    with pytest.raises(AttributeError, match=r"'TokenArray' .*did you mean lengths\?"):
+        _ = rows.length
+    assert pickle.loads(pickle.dumps(rows)) == copy.copy(rows) == rows
+    assert pickle.loads(pickle.dumps(padded)).ids.tolist() == padded.ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("vocab_size", 300, "write size=300"),
+        ("special_tokens", ["<s>"], "write (special|control)="),
+        ("min_freq", 2, "write min_frequency=2|expected "),
+        ("show_progress", False, "write progress=False"),
+        ("zzz", 1, "expected size=, .*threads="),
+    ],
+)
+def test_trainers_say_what_to_write(name: str, value: Any, says: str) -> None:
+    for call in (jittok.train, train_spm, train_unigram, train_wordpiece):
+        with pytest.raises(TypeError, match=rf"^train\w*\(\) got an unexpected keyword argument '{name}': ({says})"):
+            call(["a b"], **{name: value})
+
+
+def test_convert_says_what_to_write(tok: Any, tmp_path: Path) -> None:
+    for name in ("format", "zzz"):
+        with pytest.raises(TypeError, match=rf"convert\(\) .*'{name}': (write to='gguf', |expected out=, to=)"):
+            jittok.convert(tok, tmp_path / "a.json", **{name: "json"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def _executable(advice: str) -> str | None:
+    """The beginning of what a hint says to write, up to where an expression of Python ends."""
+    said = advice.removeprefix("write ")
+    for end in range(1, len(said) + 1):
+        if said[end:][:1] in ("", ",", ":", " "):
+            try:
+                ast.parse(said[:end], mode="eval")
+            except SyntaxError:
+                continue
+            return said[:end]
+    return None
+
+
+@pytest.mark.parametrize("vocab", ["gpt-2", "mistral", "bert"])
+def test_what_a_hint_says_to_write_runs(vocab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tok = jittok.bundled(vocab)
+    text = "a text"
+    ids = tok.encode(text)
+    rows = tok.encode_batch([text, text])
+    pieces = [tok.id_to_token(i) for i in ids]
+    known = {
+        "tok": tok, "jittok": jittok, "text": text, "texts": [text], "ids": ids, "id": int(ids[0]), "rows": rows,
+        "token": pieces[0], "pieces": pieces, "messages": [{"role": "user", "content": "a"}], "n": 4,
+    }  # fmt: skip
+    ran = 0
+    for name, advice in OF_TOKENIZERS.items():
+        call = _executable(advice) if advice.startswith("write ") else None
+        role = re.search(r"unless tok\.(\w+) is None", advice)
+        if call is None or (role and getattr(tok, role[1]) is None) or "..." in call or not call.startswith("tok."):
+            continue
+        if ("_chat" in call and not tok.chat_template) or ("to_padded" in call and tok.pad_id is None):
+            continue
+        assert eval(call, {**known}) is not Ellipsis, name
+        ran += 1
+    assert ran > 60
 
 
 def test_protocols_find_nothing_that_is_not_there(tok: Any) -> None:

@@ -6,6 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jittok.cli.common import (
     add_json,
@@ -21,12 +22,16 @@ from jittok.cli.common import (
 from jittok.cli.common.texts import find
 from jittok.common.display.terminal import harmless_json
 
+if TYPE_CHECKING:
+    from jittok.convert.api import Kind
+
 HELP = "Convert a tokenizer to another file format, checked by encoding with both."
 EXAMPLES = """# a model's own tokenizer as a GGUF file for llama.cpp
-jittok convert tokenizer.json --to gguf --out model.gguf
+jittok convert tokenizer.json --out model.gguf
 # also checked with your own documents
 jittok convert model.gguf --to tokenizer.json --corpus docs/"""
-ENDS = {"gguf": ".gguf", "tokenizer.json": ".json", "tiktoken": ".tiktoken", "model": ".model"}
+ENDS: dict[Kind, str] = {"gguf": ".gguf", "tokenizer.json": ".json", "tiktoken": ".tiktoken", "model": ".model"}
+_EXTENSIONS = f"{', '.join([*ENDS.values()][:-1])} or {[*ENDS.values()][-1]}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="A", help="tokenizer file, folder with one, or bundled name")
     output = group(parser, "output")
     output.add_argument(
-        "--to", required=True, choices=tuple(ENDS), metavar="KIND", help=f"format to write: {', '.join(ENDS)}"
+        "--to",
+        choices=tuple(ENDS),
+        metavar="KIND",
+        help=f"format to write: {', '.join(ENDS)} (default: what the extension of --out tells)",
     )
     output.add_argument(
         "--out",
@@ -65,11 +73,11 @@ def run(options: argparse.Namespace) -> int:
     """Convert; returns 0 if both give the same ids, 1 if there are (allowed) differences."""
     from jittok.convert import convert
 
-    out = options.out or f"{Path(options.source).stem}{ENDS[options.to]}"
+    kind, out = _target(options)
     check_outputs([out], options.overwrite, [options.source], options.corpus or [])
     (tok,) = open_either(options, {"A": options.source})
     found = convert(
-        tok, out, to=options.to, texts=_documents(options), pre=options.pre,
+        tok, out, to=kind, texts=_documents(options), pre=options.pre,
         allow_differences=options.allow_differences, overwrite=options.overwrite,
     )  # fmt: skip
     if options.json:
@@ -81,6 +89,20 @@ def run(options: argparse.Namespace) -> int:
         told.append(f"load it with: {found.call}\n")
     write_report("".join(told), [out])
     return int(found.differing > 0)
+
+
+def _target(options: argparse.Namespace) -> tuple[Kind, str]:
+    """What is written, and where: each tells the other if it is left out. ValueError where neither tells the kind."""
+    if options.to is not None:
+        return options.to, options.out or f"{Path(options.source).stem}{ENDS[options.to]}"
+    told = " (or name the kind with --to)"
+    if options.out is None:
+        raise ValueError(f"found no output, expected --out FILE with the extension {_EXTENSIONS}{told}")
+    kinds: dict[str, Kind] = {end: kind for kind, end in ENDS.items()}
+    kind = kinds.get(Path(options.out).suffix)
+    if kind is None:
+        raise ValueError(f"--out: found {options.out!r}, expected the extension {_EXTENSIONS}{told}")
+    return kind, options.out
 
 
 def _documents(options: argparse.Namespace) -> list[bytes] | None:

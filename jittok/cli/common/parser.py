@@ -176,7 +176,10 @@ class Parser(argparse.ArgumentParser):
             self._check_options(given)
         else:
             self._check_command(given)
-        return super().parse_known_args(given, namespace)
+        found, rest = super().parse_known_args(given, namespace)
+        if rest and "--out" in self._option_string_actions:
+            self.error(f"unrecognized arguments: {' '.join(rest)}; --out FILE names what is written")
+        return found, rest
 
     def _renamed(self, given: Sequence[str]) -> list[str]:
         """Replace former option names with the current ones; nothing after -- is changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,18 @@ class Padded(NamedTuple):
         return Tensors(torch.from_numpy(self.ids), torch.from_numpy(self.mask), types)
 
 
+def _no_attribute(padded: Padded, name: str) -> NoReturn:
+    """An AttributeError that says what to write for the names of other libraries' batches."""
+    from jittok.common.hints import no_attribute_of_rows
+
+    message = no_attribute_of_rows("Padded", name, dir(Padded))
+    raise AttributeError(message, name=name, obj=padded)
+
+
+if not TYPE_CHECKING:  # a checker tells what is not there
+    Padded.__getattr__ = _no_attribute
+
+
 class Tensors(NamedTuple):
     """`Padded` as tensors, over the same memory."""
 
@@ -58,8 +70,8 @@ def padding_id(given: int | None, own: int | None, side: str) -> int:
     pad_id = own if given is None else given
     if pad_id is None:
         raise TypeError(
-            "pad_id: found None, as the vocabulary has no padding token; expected an id: any will do where the "
-            "mask is used, pad_id=tok.eos_id or pad_id=0"
+            "pad_id: found None, and these rows know no padding token; expected an id: pad_id=tok.pad_id where the "
+            "vocabulary has one, else any where the mask is used, pad_id=tok.eos_id or pad_id=0"
         )
     if side not in ("right", "left"):
         raise ValueError(f"side: found {side!r}, expected 'right' or 'left'")

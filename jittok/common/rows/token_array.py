@@ -105,6 +105,17 @@ class TokenArray:
             object.__setattr__(rows, name, value)
         return rows
 
+    if not TYPE_CHECKING:  # a checker tells what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """An AttributeError that says what to write for the names of other libraries' rows."""
+            if hasattr(type(self), name):  # a property or slot raised it
+                object.__getattribute__(self, name)
+            from jittok.common.hints import no_attribute_of_rows
+
+            message = no_attribute_of_rows(type(self).__name__, name, dir(type(self)))
+            raise AttributeError(message, name=name, obj=self)
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"TokenArray is immutable: {name}")
 

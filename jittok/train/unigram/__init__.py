@@ -23,7 +23,7 @@ from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 from jittok.train.counting.count import How, count
 from jittok.train.counting.counts import Counts
-from jittok.train.spm import NORMAL, SpmOptions, SpmTrained, first_pieces, runs_of, too_long
+from jittok.train.spm import NORMAL, SpmOptions, SpmTrained, check_keywords, first_pieces, runs_of, too_long
 from jittok.train.unigram.lattice import (
     ALTERNATIVES,
     ONE_WAY,
@@ -66,6 +66,7 @@ def train_unigram(
     log: is called after every maximization. progress: as for `jittok.train`. options: fields of
     `SpmOptions`; `byte_fallback` is off if not given.
     """
+    check_keywords(train_unigram, options)
     chosen = SpmOptions(size, **{"byte_fallback": False, **options})
     if words is None:
         words = count(texts, how=followed_of(chosen, threads, memory), progress=progress)
