@@ -12,7 +12,7 @@ one place less. Normalizers change what tokens are compared with:
 - CANONICAL: characters and tokens are compared by what case folding, NFKD and the loss of marks leave of them, which is
   the same for all that such normalizers may write. A character of which nothing is left is never apart;
 - WORDS: one unknown character makes a whole word the unknown token, so only what always divides words does: white
-  space, and for BERT's words ASCII punctuation and ideographs;
+  space, and for BERT's words ASCII punctuation and ideographs, where no added token holds the two side by side;
 - NOWHERE: a step may change anything. Pieces are then found by counting alone.
 """
 
@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from jittok.chunks.texts.clusters import character
 from jittok.common.pipeline import steps
-from jittok.common.pipeline.models import Hashed, LongestText, Merges, Pieces, WordPiece, Words
-from jittok.common.pipeline.pipeline import LSTRIP, RSTRIP, Pipeline
+from jittok.common.pipeline.models import USER, Hashed, LongestText, Merges, Pieces, WordPiece, Words
+from jittok.common.pipeline.pipeline import SINGLE_WORD, SPECIAL, UNSEARCHED, Pipeline
 from jittok.kernels.jit import U32, U64, frozen, helper
 from jittok.kernels.memory import Window, get_u8, get_u32, get_u64, multiply, window
 
@@ -49,6 +49,7 @@ FIRST_IDEOGRAPH, COMPATIBLE = 0x20000, (0x2F800, 0x2FA20)
 LONGEST_REACH = 1024
 LONGEST_WORD_BYTES = 4 * 101
 """WordPiece: from 101 characters on a word is unknown as a whole."""
+_BLANK = bytes.maketrans(BLANKS, b" " * len(BLANKS))
 _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _32 = np.uint64(32)
 _LOST = regex.compile(r"[\p{Mn}\p{Me}\p{Cc}\p{Cf}\p{Cn}]+")
@@ -158,9 +159,11 @@ def apart(own: AdjacentWindow, text: Window, i: int) -> bool:
     b, b_size = character(text, i)
     by_a, by_b = _compared_by(own, own.left, a), _compared_by(own, own.right, b)
     if own.mode == WORDS:
-        if own.bert != 0 and (_divides(a) or _divides(b)) and NEVER not in (by_a, by_b):
-            return True
-        return (_is_blank(a) and by_b not in (NEVER, SPACE)) or (_is_blank(b) and by_a not in (NEVER, SPACE))
+        blank_a, blank_b = _is_blank(a), _is_blank(b)
+        by_a, by_b = SPACE if blank_a else by_a, SPACE if blank_b else by_b
+        divided = own.bert != 0 and (_divides(a) or _divides(b))
+        if not (divided or (blank_a and by_b != SPACE) or (blank_b and by_a != SPACE)):
+            return False
     if NEVER in (by_a, by_b):
         return False
     if ITSELF not in (by_a, by_b):
@@ -254,6 +257,9 @@ def composing_table(never: Iterable[str]) -> NDArray[np.uint32]:
 def mode_of(pipeline: Pipeline) -> tuple[int, bool, set[str]]:
     """(mode, whether texts become NFC, characters that a step changes in ways of its own)."""
     model, never = pipeline.model, set[str]()
+    plain = pipeline.added_flags & (SPECIAL | UNSEARCHED) == 0
+    if (pipeline.added_flags[plain] & SINGLE_WORD).any():  # whether one is found depends on the characters beside it
+        return NOWHERE, False, never
     if any(isinstance(step, steps.Kmers | steps.Chars) for step in pipeline.split) or isinstance(model, Hashed):
         return NOWHERE, False, never
     mode, composes = EXACT, False
@@ -292,6 +298,8 @@ def build_adjacent(vocab: Vocab | Pipeline, texts: list[bytes]) -> Adjacent:
     left = right = np.zeros(0, np.uint32)
     longest = max(map(len, texts), default=1)
     reach = min(longest + 8, LONGEST_REACH)
+    own = [*plain_tokens(pipeline)]
+    texts = [text.translate(_BLANK) for text in own] if mode == WORDS else texts + own
     if mode in (CANONICAL, WORDS):
         left, right = canonical_tables(never)
         joined = canonical(_BETWEEN.join(text.decode("utf-8", "ignore") for text in texts)).encode("utf-8", "replace")
@@ -302,8 +310,8 @@ def build_adjacent(vocab: Vocab | Pipeline, texts: list[bytes]) -> Adjacent:
         marked = [text.replace(b"\xe2\x96\x81", b" ") for text in texts]
         data = np.frombuffer(b"".join(marked), np.uint8)
         offsets = np.cumsum([0, *map(len, marked)])
-    pairs = pairs_of(data, offsets) if mode in (EXACT, CANONICAL) and data.size else (np.zeros(0, np.uint64),) * 2
-    stripped = _stripping(pipeline)
+    pairs = pairs_of(data, offsets) if mode != NOWHERE and data.size else (np.zeros(0, np.uint64),) * 2
+    stripped = _stripping(pipeline, mode)
     if stripped:
         pairs = tuple(np.concatenate(both) for both in zip(pairs, blank_pairs(stripped), strict=True))  # type: ignore[assignment]
     words, bits = filter_of(*pairs)
@@ -315,15 +323,37 @@ def build_adjacent(vocab: Vocab | Pipeline, texts: list[bytes]) -> Adjacent:
     )
 
 
-def _stripping(pipeline: Pipeline) -> list[bytes]:
-    """Texts of tokens that take the white space beside them."""
-    found = np.flatnonzero(pipeline.added_flags & (LSTRIP | RSTRIP)).tolist()
-    offsets = pipeline.added_offsets
-    return [pipeline.added_bytes[offsets[k] : offsets[k + 1]].tobytes() for k in found]
+def plain_tokens(pipeline: Pipeline) -> dict[bytes, int]:
+    """text -> id of what is found in plain text before words are cut: added tokens that are not special, as they are
+    written and as they are searched for, and the user-defined ones of a sentencepiece model."""
+    from jittok.encode.fallback.reference_encoder import normalized
+
+    found, model = dict[bytes, int](), pipeline.model
+    for token in pipeline.added:
+        if not token.special and not token.unsearched:
+            text = token.content.encode()
+            found[text] = token.id
+            if token.normalized and pipeline.normalize:
+                found[normalized(pipeline, text)] = token.id
+    if isinstance(model, Pieces):
+        tokens = pipeline.model_tokens
+        found |= {tokens[k] or b"": k for k in np.flatnonzero(model.types == USER).tolist()}
+    return {text: token for text, token in found.items() if text}
 
 
-def blank_pairs(stripped: list[bytes]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Pairs of white space with itself and with the ends of these texts."""
-    ends = {text[:1] for text in stripped} | {text[-1:] for text in stripped} | {bytes([c]) for c in BLANKS}
-    found = [(a, b[0]) for a in BLANKS for b in ends if b] + [(b[0], a) for a in BLANKS for b in ends if b]
+def _stripping(pipeline: Pipeline, mode: int) -> set[bytes]:
+    """What tokens that take the white space beside them begin and end with: a byte, or a character of its canonical
+    form."""
+    found = set[bytes]()
+    for token in pipeline.added:
+        if token.lstrip or token.rstrip:
+            raw, form = token.content.encode(), canonical(token.content)
+            found |= {raw[:1], raw[-1:]} if mode == EXACT else {form[:1].encode(), form[-1:].encode()}
+    return found - {b""}
+
+
+def blank_pairs(ends: set[bytes]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Pairs of white space with itself and with these."""
+    numbers = {int.from_bytes(text, "big") for text in ends} | set(BLANKS)
+    found = [(a, b) for a in BLANKS for b in numbers] + [(b, a) for a in BLANKS for b in numbers]
     return np.array([a for a, _ in found], np.uint64), np.array([b for _, b in found], np.uint64)

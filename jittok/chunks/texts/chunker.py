@@ -12,6 +12,7 @@ from jittok.chunks.texts.cutter import Cut, Cutter, Likes, one_document
 from jittok.chunks.texts.pieces import Piece, PieceRows
 from jittok.chunks.texts.preferred import WAYS, ends
 from jittok.chunks.texts.search.chains import CutOptions
+from jittok.common.rows.ragged import whole_number
 from jittok.encode.limits import LEAST_WIDE_BYTES
 from jittok.encode.threads.batch import own
 from jittok.encode.threads.stretches import Stretch, progress_bar, stretches_of, thread_count
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from jittok.common.display.progress import Show
     from jittok.kernels.inputs import Texts
 
+MOST_IDS = 1 << 40
+"""More than any text has."""
 STRETCH_BYTES = 4 << 20
 """Texts that one thread cuts at a time have about this many bytes together."""
 
@@ -38,7 +41,7 @@ class Request(NamedTuple):
 
     def checked(self) -> Request:
         """The same with Python's integers. TypeError and ValueError for what no piece can have."""
-        n, overlap = whole_number("n", self.n), whole_number("overlap", self.overlap)
+        n, overlap = min(whole_number(self.n, "n"), MOST_IDS), whole_number(self.overlap, "overlap")
         if n < 1:
             raise ValueError(f"n: found {n}, expected 1 or more ids a piece")
         if not 0 <= overlap < n:
@@ -56,13 +59,6 @@ class TooManyIds(ValueError):
         self.document, self.said = document, said
 
 
-def whole_number(name: str, value: object) -> int:
-    """An integer of Python or NumPy. TypeError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}: found {type(value).__name__}, expected an int")
-    return min(int(value), 1 << 40)
-
-
 class Chunker:
     """Cuts texts with one `Cutter`. Immutable, and safe to share between threads."""
 
@@ -77,7 +73,7 @@ class Chunker:
         """The longest beginning, or end, of a text that has at most n ids; empty where not one character fits."""
         if side not in ("left", "right"):
             raise ValueError(f"side: found {side!r}, expected 'left' or 'right'")
-        n = whole_number("n", n)
+        n = min(whole_number(n, "n"), MOST_IDS)
         if n < 0:
             raise ValueError(f"n: found {n}, expected 0 or more")
         docs = one_document(raw)

@@ -80,8 +80,9 @@ class TokenSizes(NamedTuple):
     least: NDArray[np.uint16]  # [tokens + 1] token k - 1 covers as many or more; a guess if not `exact`
     prefix: int  # bytes that the first token covers beside those of the text
     exact: int  # 1: sizes that add up to a text are exact
-    begins: NDArray[np.uint8]  # [tokens + 1] whether token k - 1 begins a word
+    begins: NDArray[np.uint8]  # [tokens + 1] 1: token k - 1 begins a word, ANYWHERE: it may begin inside of one
     way: int  # what tells where words begin in a section: see `sections`
+    rounds: int = 0  # 1: which tokens a text has may depend on how sums of scores from its start are rounded
 
 
 class Joins(NamedTuple):
@@ -106,8 +107,8 @@ class Cutter:
         self, encoder: Encoder, rule: EncodeOptions, adjacent: Adjacent, sizes: TokenSizes, joins: Joins = NO_JOINS
     ) -> None:  # fmt: skip
         self.encoder, self.rule, self.adjacent, self.sizes, self.joins = encoder, rule, adjacent, sizes, joins
-        self.around = (*rule.around, sizes.prefix, sizes.exact)
-        """The last four of CutOptions."""
+        self.around = (*rule.around, sizes.prefix, sizes.exact, sizes.rounds)
+        """The last five of CutOptions."""
         self._may_be_whole = not encoder.in_python and encoder.reads_whole(rule)
 
     def cut(self, docs: Documents, options: CutOptions, likes: Likes | None = None, from_end: bool = False) -> Cut:

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from jittok.align.files import NO_TEXT, spelling_of
 from jittok.align.lengths import build_lengths
-from jittok.chunks.texts.adjacent import WORDS, Adjacent, build_adjacent
+from jittok.chunks.texts.adjacent import BLANKS, WORDS, Adjacent, build_adjacent, plain_tokens
 from jittok.chunks.texts.cutter import NO_JOINS, Cutter, Joins, TokenSizes, boundaries, one_document
 from jittok.chunks.texts.search.sections import (
     AFTER_SPACE,
     AFTER_WHITE,
+    ANYWHERE,
     BEFORE_SPACE,
     BEFORE_WHITE,
     BY_ASKING,
@@ -23,7 +24,7 @@ from jittok.chunks.texts.search.sections import (
     BY_WORDS,
 )
 from jittok.common.pipeline import Pipeline, steps
-from jittok.common.pipeline.models import Pieces
+from jittok.common.pipeline.models import Pieces, Unigram
 from jittok.common.unicode.characters import SPACE_MARK_BYTES
 from jittok.common.unicode.tables import BYTE_OF_CHARACTER
 from jittok.errors import EncodingFailed
@@ -58,8 +59,8 @@ def joins_of(cutter: Cutter) -> Joins:
     """Whether ids of sections that end after spaces, or before them, are those of the text, and alone."""
     vocab = cutter.encoder.vocab
     pipeline = vocab if isinstance(vocab, Pipeline) else vocab.pipeline
-    rounds = isinstance(pipeline.model, Pieces) and pipeline.model.kind == "unigram"  # sums depend on what is before
-    if cutter.encoder.in_python or rounds:
+    words = any(not isinstance(step, steps.Metaspace) or step.split for step in pipeline.split)
+    if cutter.encoder.in_python or (cutter.sizes.rounds and not words):
         return NO_JOINS
     docs = one_document(PROBE.encode())
     try:
@@ -68,6 +69,9 @@ def joins_of(cutter: Cutter) -> Joins:
         before = (BEFORE_WHITE, BEFORE_SPACE) if all(last) else (BEFORE_SPACE,) if last[0] else ()
         spaced, *others = (cutter.encoder.one(b"The%scat%ssat" % (each, each), cutter.rule).tolist() for each in WHITE)
         after = (AFTER_WHITE, AFTER_SPACE) if all(each == spaced for each in others) else (AFTER_SPACE,)
+        white = (*map(bytes, zip(BLANKS)), SPACE_MARK_BYTES)
+        if any(text.startswith(white) for text in plain_tokens(pipeline)):  # one would begin before such a place
+            after = ()
         for where in (*after, *before):
             with cutter.encoder.workspace() as workspace:
                 whole = cutter.is_whole(workspace, docs)
@@ -113,7 +117,7 @@ def _bytes_of(text: bytes) -> bytes:
 
 def token_sizes(vocab: Vocab | Pipeline, adjacent: Adjacent) -> TokenSizes:
     """What tokens cover, and which of them begin words, where that tells where words are."""
-    sizes = sizes_of(vocab)
+    sizes = sizes_of(vocab)._replace(rounds=int(rounds(vocab)))
     if sizes.exact:
         return sizes._replace(way=BY_SIZES)
     offsets, data = vocab.token_offsets, vocab.token_bytes.tobytes()
@@ -123,15 +127,28 @@ def token_sizes(vocab: Vocab | Pipeline, adjacent: Adjacent) -> TokenSizes:
         begins = marked if not isinstance(vocab, Pipeline) else [not text.startswith(b"##") for text in written]
         if not isinstance(vocab, Pipeline) and vocab.unk_id >= 0:
             begins[vocab.unk_id] = True
-        return sizes._replace(begins=_flags(begins), way=BY_WORDS)
+        return sizes._replace(begins=_begins(vocab, begins), way=BY_WORDS)
     if adjacent.mode != WORDS and not any(text.find(SPACE_MARK_BYTES, 1) > 0 for text in written):
-        return sizes._replace(begins=_flags(marked), way=BY_SPACES)
+        return sizes._replace(begins=_begins(vocab, marked), way=BY_SPACES)
     return sizes
 
 
-def _flags(values: list[bool]) -> NDArray[np.uint8]:
-    flags: NDArray[np.uint8] = frozen([False, *values], np.uint8)
-    return flags
+def rounds(vocab: Vocab | Pipeline) -> bool:
+    """Whether sums of scores are rounded, so that a tie of two spellings may be broken otherwise where more is before:
+    sentencepiece adds in 32 bits, tokenizers in 64, which is exact for scores of 32."""
+    model = vocab.model if isinstance(vocab, Pipeline) else None
+    if isinstance(model, Unigram):
+        return not np.array_equal(model.scores, model.scores.astype(np.float32))
+    return isinstance(model, Pieces) and model.kind == "unigram"
+
+
+def _begins(vocab: Vocab | Pipeline, values: list[bool]) -> NDArray[np.uint8]:
+    """`TokenSizes.begins`."""
+    flags = np.array([False, *values], np.uint8)
+    flags.resize(1 + len(vocab))
+    for token in plain_tokens(vocab if isinstance(vocab, Pipeline) else vocab.pipeline).values():
+        flags[token + 1] = ANYWHERE
+    return frozen(flags, np.uint8)
 
 
 def sizes_of(vocab: Vocab | Pipeline) -> TokenSizes:

@@ -57,11 +57,13 @@ def as_array(array: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def whole_number(value: object, what: str) -> int:
-    """The value as an int; TypeError for non-integers such as 1.5."""
+    """The value as an int; TypeError for non-integers such as 1.5, and for truth values."""
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        if not isinstance(value, bool):  # NumPy's are no integers
+            return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{what}: found {type(value).__name__}, expected an integer") from None
+        pass
+    raise TypeError(f"{what}: found {type(value).__name__}, expected an integer")
 
 
 def byte_view(view: memoryview) -> memoryview:

@@ -58,7 +58,7 @@ def test_text_of_special_tokens_is_text(tok):
         (lambda tok: tok.chunks("a", 0), ValueError, "n: found 0, expected 1 or more"),
         (lambda tok: tok.chunks("a", 2, overlap=2), ValueError, "overlap: found 2, expected 0 to 1"),
         (lambda tok: tok.chunks("a", 2, overlap=-1), ValueError, "overlap: found -1"),
-        (lambda tok: tok.chunks("a", 2.0), TypeError, "n: found float, expected an int"),
+        (lambda tok: tok.chunks("a", 2.0), TypeError, "n: found float, expected an integer"),
         (lambda tok: tok.chunks("a", True), TypeError, "n: found bool"),
         (lambda tok: tok.chunks("a", 2, by="word"), ValueError, "by: found 'word', expected 'token', 'sentence' or"),
         (lambda tok: tok.chunks(b"a\xff", 2), jittok.EncodingFailed, "document 0, offset 1: .* valid UTF-8"),

@@ -3,8 +3,10 @@
 Short texts are compared with the reference, which tries every boundary. Of long ones the ends are tried.
 """
 
+import json
 import random
 import zlib
+from pathlib import Path
 
 import pytest
 import regex
@@ -79,6 +81,21 @@ def test_pieces_are_those_that_trying_every_boundary_finds(any_tokenizer, name):
 @pytest.mark.parametrize("name", ALL)
 def test_long_pieces_are_as_long_as_can_be(any_tokenizer, name):
     check_long(any_tokenizer(name), name, 3)
+
+
+def test_counts_are_true_where_ties_of_scores_are_rounded(tmp_path: Path) -> None:
+    """Sums of these scores are rounded otherwise where more is before, so ties are broken otherwise."""
+    scores = {"<unk>": 0.0, "\u2581": -3.1, "a": -0.1, "b": -0.2, "ab": -0.3, "c": -0.7, "bc": -0.9, "abc": -1.0}
+    model = {"type": "Unigram", "unk_id": 0, "vocab": list(scores.items()), "byte_fallback": False}
+    splitter = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": False}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({"version": "1.0", "added_tokens": [], "pre_tokenizer": splitter, "model": model}))
+    tok, rng = jittok.load(path), random.Random(1)
+    for _ in range(40):
+        text = " ".join("".join(rng.choices("abc", k=rng.randint(1, 6))) for _ in range(300))
+        for n, by in ((64, "token"), (150, "sentence")):
+            for piece in tok.chunks(text, n, by=by):
+                assert tok.count(piece.text) == piece.count <= n, (text, n, piece)
 
 
 @pytest.mark.slow

@@ -66,6 +66,13 @@ def test_padding_without_truncation_names_the_row_that_is_too_long() -> None:
         of_rows([[1], [1, 2, 3]]).to_padded(2, pad_id=0)
 
 
+@pytest.mark.parametrize("pad_id", [True, np.True_, 1.0])
+def test_what_is_no_integer_pads_nothing(pad_id: object) -> None:
+    with pytest.raises(TypeError, match=r"pad_id: found \w+, expected an integer"):
+        of_rows([[1]]).to_padded(2, pad_id=pad_id)  # type: ignore[arg-type]
+    assert of_rows([[1]]).to_padded(2, pad_id=np.int64(7))[0].tolist() == [[1, 7]]  # type: ignore[arg-type]
+
+
 def test_views_share_memory_and_nothing_can_be_written() -> None:
     ids = np.arange(5, dtype=np.int32)
     array = TokenArray(ids, [0, 2, 5])

@@ -51,6 +51,7 @@ class CutOptions(NamedTuple):
     ids_after: int
     prefix: int  # bytes that the first token of a text covers and the text does not have
     exact: int  # 1: sizes of tokens that add up to a text are exact; 0: they are guesses
+    rounds: int  # 1: counts from an anchor are checked, as ids after it may depend on what is before it
 
 
 class Answers(NamedTuple):
@@ -117,6 +118,7 @@ class Chains(NamedTuple):
     ids_after: int
     prefix: int
     exact: int
+    rounds: int
 
 
 @helper

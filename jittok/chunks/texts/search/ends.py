@@ -15,14 +15,17 @@ from jittok.chunks.texts.search.chains import (
     on,
     place,
     put,
+    raw_answer,
 )
 from jittok.chunks.texts.search.state import (
     ANCHOR,
+    ANCHORLESS,
     ASKS_ALL,
     BEGIN,
     BYTES,
     CEILING,
     CHARACTERS,
+    CHECK,
     COUNT,
     DIRECTION,
     DONE,
@@ -81,6 +84,7 @@ def begin_piece(own: Chains, s: int) -> None:
         put(own, s, DIRECTION, 1)
     put(own, s, MOST, own.most)
     put(own, s, CHARACTERS, 0)
+    put(own, s, ANCHORLESS, 0)
     if start >= stop:
         put(own, s, PHASE, DONE)
     else:
@@ -162,18 +166,40 @@ def found(own: Chains, s: int, x: int, count: int) -> None:
     else:
         put(own, s, STOP, x)
         put(own, s, STOP_COUNT, count)
-        first, last = get(own, s, LIKED_FIRST), get(own, s, LIKED_LAST)
-        while first < last and get_i64(own.liked, first) <= start:
-            first += 1
-        put(own, s, LIKED_FIRST, first)
-        at = first
-        while at < last and get_i64(own.liked, at) <= x:
-            at += 1
-        if at > first and get_i64(own.liked, at - 1) < x:
-            put(own, s, LIKED_AT, at)
-            like(own, s)
+        if own.rounds != 0 and get(own, s, INNER) == 0 and get(own, s, ANCHOR) != get(own, s, FIXED):
+            ask_between(own, s, start, x, x, False)
+            put(own, s, PHASE, CHECK)
         else:
-            end_piece(own, s)
+            prefer(own, s)
+
+
+@helper
+def checked(own: Chains, s: int) -> None:
+    """CHECK is answered: the count of the piece from START to STOP."""
+    count = raw_answer(own, s, 0)
+    put(own, s, COUNT, 0)
+    if count == get(own, s, STOP_COUNT):
+        prefer(own, s)
+    else:
+        put(own, s, ANCHORLESS, 1)
+        begin_search(own, s)
+
+
+@helper
+def prefer(own: Chains, s: int) -> None:
+    """End the piece at STOP, or at a liked place before it."""
+    start, x, first, last = get(own, s, START), get(own, s, STOP), get(own, s, LIKED_FIRST), get(own, s, LIKED_LAST)
+    while first < last and get_i64(own.liked, first) <= start:
+        first += 1
+    put(own, s, LIKED_FIRST, first)
+    at = first
+    while at < last and get_i64(own.liked, at) <= x:
+        at += 1
+    if at > first and get_i64(own.liked, at - 1) < x:
+        put(own, s, LIKED_AT, at)
+        like(own, s)
+    else:
+        end_piece(own, s)
 
 
 @helper

@@ -218,7 +218,7 @@ def by_first_tokens(own: Chains, s: int, k: int) -> None:
         if byte in (32, 9, 10, 13):
             x += 1
             continue
-        good = 32 < byte < 0x7F and i < last and begins_word(own, i)
+        good = 32 < byte < 0x7F and i < last and kind_of(own, i) == 1
         if not good:
             break
         if count > own.most:
@@ -229,7 +229,7 @@ def by_first_tokens(own: Chains, s: int, k: int) -> None:
                 low, low_count = x, count
         i += 1
         count += 1
-        while i < last and not begins_word(own, i):
+        while i < last and kind_of(own, i) == 0:
             i += 1
             count += 1
         x = end_of_word(own, x, stop)
@@ -250,9 +250,9 @@ def by_first_tokens(own: Chains, s: int, k: int) -> None:
 
 
 @helper
-def begins_word(own: Chains, i: int) -> bool:
-    """Whether id i of the sections is a token that begins words."""
-    return get_u8(own.sections.begins, get_i32(own.sections.ids, i) + 1) != 0
+def kind_of(own: Chains, i: int) -> int:
+    """1: id i of the sections is a token that begins words; ANYWHERE: it may begin inside of one; 0: it begins none."""
+    return get_u8(own.sections.begins, get_i32(own.sections.ids, i) + 1)
 
 
 @helper

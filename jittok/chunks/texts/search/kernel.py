@@ -14,7 +14,8 @@ to the first. Boundaries are those of grapheme clusters, of characters where one
   from the far end, and the first that fits is the answer.
 - an *anchor*: such a place some way before. What is asked for then begins there. Its ids differ from those of the piece
   before the next such place only, so both counts differ by the same number, `offset`, wherever they end. It is measured
-  once, at a place where the whole count is known.
+  once, at a place where the whole count is known. Where ids depend on sums of scores from the start of a text, which
+  are rounded, the count at the end of the search is checked, and a wrong one is searched for again without an anchor.
 - *sizes*: where steps do not change the text, tokens cover known numbers of bytes, and the ids of a text that is a
   little too long tell low and high at once.
 
@@ -38,13 +39,14 @@ from jittok.chunks.texts.search.chains import (
     put,
     raw_answer,
 )
-from jittok.chunks.texts.search.ends import begin_piece, liked
+from jittok.chunks.texts.search.ends import begin_piece, checked, liked
 from jittok.chunks.texts.search.joining import begin_joined, joined, words_counted
 from jittok.chunks.texts.search.narrowing import ask_all, guessed, listed, narrowed
 from jittok.chunks.texts.search.runs import halved, scanned
 from jittok.chunks.texts.search.sections import Sections
 from jittok.chunks.texts.search.state import (
     BEGIN,
+    CHECK,
     COUNT,
     CURSOR,
     DONE,
@@ -88,7 +90,7 @@ def advance(
         window(answers.ids), window(answers.ends), window(answers.sizes), window(questions.starts),
         window(questions.stops), window(questions.kinds), open_sections(sections), window(pieces), window(made),
         options.most, options.overlap, options.once, options.ids_before,
-        options.ids_after, options.prefix, options.exact,
+        options.ids_after, options.prefix, options.exact, options.rounds,
     )  # fmt: skip
     asked, chains, room = 0, state.size // FIELDS, pieces.size // PIECE
     put_i64(own.made, 3, 0)
@@ -139,3 +141,5 @@ def move(own: Chains, s: int) -> None:
         scanned(own, s, measured)
     elif phase == LIKED:
         liked(own, s)
+    elif phase == CHECK:
+        checked(own, s)

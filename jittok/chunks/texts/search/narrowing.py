@@ -22,6 +22,7 @@ from jittok.chunks.texts.search.runs import gallop
 from jittok.chunks.texts.search.state import (
     ANCHOR,
     ANCHORED,
+    ANCHORLESS,
     ASKS_ALL,
     BACK,
     BATCH,
@@ -220,7 +221,7 @@ def drop_anchor(own: Chains, s: int, at: int, x: int, count: int) -> None:
     """Find an anchor at most at `at`, and ask for what is between it and x, up to which the text has `count` ids."""
     fixed = get(own, s, FIXED)
     least = max(fixed, at - BACK)
-    if at <= fixed + MARGIN:
+    if at <= fixed + MARGIN or get(own, s, ANCHORLESS) != 0:
         return
     at = before(own, s, at + 1)
     usable = -1  # the next place after the anchor that no token crosses

@@ -34,6 +34,8 @@ LONGEST_RUN = 64
 BY_ASKING, BY_SIZES, BY_WORDS, BY_SPACES = range(4)
 """What tells where words of a section begin among its ids: nothing; sizes of tokens; that BERT's words, or what is
 between spaces, begin with a token that only begins words."""
+ANYWHERE = 2
+"""Of `begins`: an added token, after which the rest of a word is one, too."""
 LINE_FEED, TAB = 10, 9
 LONGEST_SECTION = 1024
 """Bytes of a section that is encoded beforehand."""
@@ -48,7 +50,7 @@ class Sections(NamedTuple):
     before: I64  # [sections + 1] ids of all sections before it; a long one counts as NO_COUNT
     ids: I32  # of all sections that are not long
     ends: I64  # [sections] where those of each end there
-    begins: U8  # [tokens + 1] whether token k - 1 begins a word
+    begins: U8  # [tokens + 1] 1: token k - 1 begins a word, ANYWHERE: it may begin inside of one
     way: int  # BY_ASKING ..
     where: int  # BEFORE_SPACE ..
     alone: int  # 1: a text that begins where a section does has the ids that it has there

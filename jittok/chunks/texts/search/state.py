@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BEGIN, GUESS, NARROW, LIST, GALLOP, HALVE, SCAN, LIKED, JOIN, WORDS, DONE, STUCK = range(12)
+BEGIN, GUESS, NARROW, LIST, GALLOP, HALVE, SCAN, LIKED, JOIN, WORDS, CHECK, DONE, STUCK = range(13)
 """Phases. STUCK: the character at START has more ids alone than a piece may have."""
 END_OF_PIECE, OVERLAP, KEPT_END = range(3)
 """What a search is for: the end of a piece, the start of the next one, what `truncate` keeps of the end."""
@@ -38,7 +38,9 @@ WHOLE_COUNT = 37
 SECTION, LAST_SECTION, INNER, LISTED = 38, 39, 40, 41
 """The first section that begins at START or after it, and the one after the last of the text (see `sections`); whether
 what is asked for from the anchor is the inside of a text; the last place that LIST asks for at first."""
-PLACES = 42
+ANCHORLESS = 42
+"""Whether a search goes without an anchor, as counts from one were wrong."""
+PLACES = 43
 """The places that were asked for."""
 AT_ONCE = 20
 """The most questions of a chain at once."""
