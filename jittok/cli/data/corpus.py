@@ -326,7 +326,7 @@ def _status(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: AR
     if found is None:
         _say(options, {"finished": True}, f"{one_name(options.inputs[1])}: finished\n")
         return 0
-    free = len(found.missing) - len(found.failed) - len(found.claimed)
+    free = len(set(found.missing) - found.failed.keys() - set(found.claimed))
     ended = f" ({len(found.expired):,} begun by processes whose leases have ended)" if found.expired else ""
     rows = [
         (
@@ -336,7 +336,8 @@ def _status(options: argparse.Namespace, stop: Cancellation) -> int:  # noqa: AR
         )
     ]
     failed = _reasons(found.failed)
-    rows += [f"task {number} failed: {why}" for number, why in failed.items()]
+    again = dict.fromkeys(found.claimed, " (it is tried again now)")
+    rows += [f"task {number} failed{again.get(number, '')}: {why}" for number, why in failed.items()]
     fact = {"finished": False, **found._asdict(), "failed": failed, "missing": found.missing}
     _say(options, fact, "\n".join(rows) + "\n")
     return 0

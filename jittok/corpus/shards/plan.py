@@ -140,15 +140,14 @@ def rules_of(options: Options) -> Fact:
 def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list[str]:
     """The differences between the plan a directory was started with and the present one, in words."""
     said = []
-    asked = old["options"]
-    sides = [OF_SIDES] if {"messages", "train_val"} <= asked.keys() else []
-    rules = dict.fromkeys(["answers", *(f"layout of {name}" for name in asked["formats"]), *sides], 1)
+    was_asked, asked = old["options"], new["options"]
+    layouts = [f"layout of {name}" for name in was_asked["formats"] if name in asked["formats"]]
+    sides = [OF_SIDES] if {"messages", "train_val"} <= was_asked.keys() & asked.keys() else []
+    rules = dict.fromkeys(["answers", *layouts, *sides], 1)
     was_ruled, is_ruled = ({**rules, **plan.get("rules", {})} for plan in (old, new))
-    if any(was_ruled[key] != is_ruled.get(key) for key in rules):
-        said.append(
-            f"jittok {new['jittok']} (begun with {old['jittok']}, whose {_first_rule(was_ruled, is_ruled)} differ)"
-            + see("release")
-        )
+    other = [key for key in rules if was_ruled[key] != is_ruled.get(key)]
+    if other:
+        said.append(f"jittok {new['jittok']} (begun with {old['jittok']}: not the same {other[0]})" + see("release"))
     if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
         said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")
     if old["vocab"].get(CHAT) != new["vocab"].get(CHAT):
@@ -176,10 +175,6 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
             ]
         said += [*changes[:1], *([f"{len(changes) - 1:,} more such changes"] if len(changes) > 1 else [])]
     return [clause for clause in said if clause]
-
-
-def _first_rule(was: Fact, now: Fact) -> str:
-    return next(key for key in was if was[key] != now.get(key))
 
 
 def _first_of(what: str, paths: Sequence[str]) -> str:

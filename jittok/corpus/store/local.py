@@ -129,8 +129,8 @@ class LocalStore(Store):
     def publish(self, path: Path, name: str, mark: str = "") -> None:  # noqa: ARG002  a folder keeps no marks
         """Sync and rename a finished file of the same disk."""
         *above, last = components(name, self.place)
+        disk.sync(path)
         with self._folder(above) as folder:
-            disk.sync(path)
             disk.rename(path, folder.path / last)
             disk.sync(folder.path)
 

@@ -15,6 +15,7 @@ from jittok.corpus.shards.manifest import MANIFEST, finished
 from jittok.corpus.store import Store, lease
 from jittok.corpus.store.base import Stored
 from jittok.corpus.tasks.finish import ERRORS
+from jittok.corpus.tasks.output import SCRATCH
 from jittok.corpus.tasks.plan import ABANDONED, PLAN, WORK, Plan, read_plan
 from jittok.corpus.tasks.records import LABEL, label_of, listed, name_of
 from jittok.errors import CorpusError, InWords
@@ -51,14 +52,16 @@ def abandon(store: Store, dry_run: bool, tell: Callable[[Abandoned], object]) ->
     what = Abandoned(store.place, len(plan.tasks), count, len(files), sum(file.size for file in files))
     tell(what)
     if not dry_run:
-        _remove(store, plan, files)
+        remove(store, plan, files)
     return what
 
 
-def _remove(store: Store, plan: Plan, files: list[Stored]) -> None:
-    """First the plan, under which others write; it is kept under another name until all is gone."""
+def remove(store: Store, plan: Plan, files: list[Stored]) -> None:
+    """Remove an unfinished corpus. First the plan, under which others write, then what they are about to publish; the
+    plan is kept under another name until all is gone."""
     store.put(ABANDONED, plan.to_json())
     store.delete(PLAN)
+    store.clear(SCRATCH)
     names = {file.name for file in files} | {file.name for file in files_of_plan(store, plan)}
     for name in sorted(names):
         store.delete(name)

@@ -16,11 +16,12 @@ from jittok.corpus.shards.manifest import Manifest, finished
 from jittok.corpus.shards.plan import Fact, differences, different
 from jittok.corpus.store import Store
 from jittok.corpus.store.disk import Folder
-from jittok.corpus.tasks.abandon import files_of_plan
+from jittok.corpus.store.lease import is_held
+from jittok.corpus.tasks.abandon import files_of_plan, remove
 from jittok.corpus.tasks.finish import faults
 from jittok.corpus.tasks.output import SCRATCH, has_text
-from jittok.corpus.tasks.plan import WORK, Plan, plan_of, read_plan, write_plan
-from jittok.corpus.tasks.records import Done, listed, read_done
+from jittok.corpus.tasks.plan import ABANDONED, WORK, Plan, plan_of, read_plan, write_plan
+from jittok.corpus.tasks.records import Done, listed, name_of, read_done
 from jittok.errors import CorpusError, InWords, missing
 
 LOCK = ".jittok.lock"
@@ -76,6 +77,8 @@ def refuse_strange(store: Store) -> None:
     strange = sorted(set(there) - {WORK, LOCK})
     if strange:
         expected = "an empty directory, or one that jittok corpus began to write"
+        if store.head(ABANDONED) is not None:
+            expected += "; jittok corpus abandon was ended before all was removed: run it again"
         raise CorpusError(store.place, ", ".join(strange)[:80], expected)
 
 
@@ -112,9 +115,7 @@ def begin(store: Store, facts: Fact, sources: Sequence[Source], options: Options
         elif done or old.id != plan.id:
             if old.id != plan.id:
                 _refuse_busy(store)
-            for file in list(files_of_plan(store, old)):
-                store.delete(file.name)
-            store.clear(WORK)
+            remove(store, old, list(files_of_plan(store, old)))
             old = None
     check_work(store, make=True)
     if plan != old:
@@ -123,14 +124,15 @@ def begin(store: Store, facts: Fact, sources: Sequence[Source], options: Options
 
 
 def _refuse_busy(store: Store) -> None:
-    """CorpusError for a corpus that other processes may be at, which another plan would take from under them."""
-    leased = listed(store).leased
-    if leased or next(iter(store.objects(SCRATCH)), None) is not None:
-        what = f"a lease on task {min(leased)}" if leased else "files of tasks that are under way"
+    """CorpusError for a corpus that other processes are at, which another plan would take from under them: those with
+    leases and, in a folder, with files under way. In a bucket these lie on their machines: who does a part of it is not
+    seen, and stops when it notices."""
+    held = sorted(number for number in listed(store).leased if is_held(store, name_of(number, "lease")))
+    if held or (store.local is not None and next(iter(store.objects(SCRATCH)), None) is not None):
+        what = f"a lease on task {held[0]}" if held else "files of tasks that are under way"
         found = InWords(f"another corpus that is not finished, and {what}")
-        raise CorpusError(
-            store.place, found, "no such thing: finish that one with its own options, or remove the folder"
-        )
+        expected = "no such thing: finish that one with its own options, or stop its processes and run "
+        raise CorpusError(store.place, found, f"{expected}jittok corpus abandon")
 
 
 def _counts(record: Done) -> dict[str, int]:

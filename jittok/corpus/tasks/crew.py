@@ -15,7 +15,7 @@ from typing import Any
 from jittok.corpus.progress import Counts
 from jittok.corpus.tasks.output import Superseded, Work
 from jittok.corpus.tasks.records import Done, write_failed
-from jittok.corpus.tasks.run import PATIENCE, Gate, Report, TaskRun
+from jittok.corpus.tasks.run import PATIENCE, Gate, Report, TaskRun, neither
 from jittok.errors import CorpusError, JittokError
 from jittok.kernels.jit.pool import Cancellation, stoppable_pool
 
@@ -74,6 +74,8 @@ class Crew:
             raise self.errors[min(self.errors)]
         if self.stop.is_set():
             raise Stopped
+        if self._running:
+            raise neither(self.context, self._running[0].number)
 
     def _listen(self) -> None:
         """Call what threads want to have called, until all have ended."""
@@ -168,7 +170,8 @@ class Crew:
         """Keep the error of a task; of number -1, when there are no tasks to be had: those that are begun end."""
         with self._lock:
             self.errors.setdefault(number, error)
-            self.keep_going = self.keep_going and number >= 0 and not isinstance(error, Superseded)
+            others = isinstance(error, OF_A_TASK) and not isinstance(error, Superseded)  # may be done all the same
+            self.keep_going = self.keep_going and number >= 0 and others
             self._running = [run for run in self._running if run.number != number]
             if not self.keep_going and number >= 0:
                 for other in self._running:

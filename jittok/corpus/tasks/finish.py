@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from bisect import bisect_left
+from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -22,13 +23,24 @@ from jittok.corpus.shards.manifest import MANIFEST, SIDE, VERSION, Manifest, man
 from jittok.corpus.shards.plan import INPUTS_FROM, VOCAB_FILE
 from jittok.corpus.store import Store
 from jittok.corpus.store.lease import is_held
-from jittok.corpus.tasks.output import has_text, refuse_nothing
+from jittok.corpus.tasks.output import has_text, mark_of_file, refuse_nothing
 from jittok.corpus.tasks.plan import WORK, Plan, read_plan
-from jittok.corpus.tasks.records import SUMS, BadRow, Done, listed, name_of, read_bad, read_done, read_failed
+from jittok.corpus.tasks.records import (
+    SUMS,
+    BadRow,
+    Done,
+    delete_done,
+    listed,
+    name_of,
+    read_bad,
+    read_done,
+    read_failed,
+)
 from jittok.errors import CorpusError, InWords
 
 ERRORS = "errors"
 """The folder of the documents that were left out."""
+ASKED_AT_ONCE = 32
 NAMED = 12
 """Tasks that a message names."""
 
@@ -39,8 +51,8 @@ class Status(NamedTuple):
     tasks: int
     done: tuple[int, ...]
     failed: dict[int, str]  # why
-    claimed: tuple[int, ...]  # neither done nor failed, and some process has a lease on it
-    expired: tuple[int, ...]  # neither, and a process has had one: it died, or cannot reach the store
+    claimed: tuple[int, ...]  # not done, and some process has a lease on it; it may be one that failed before
+    expired: tuple[int, ...]  # neither done nor failed, and a process has had one: it died, or cannot reach the store
     documents: int
     tokens: int
     parts: int | None
@@ -60,11 +72,11 @@ def status_of(store: Store, plan: Plan) -> Status:
     failed: dict[int, str] = {
         number: read_failed(store, number) for number in sorted(found.failed - done.keys()) if number in known
     }
-    others = sorted(found.leased - done.keys() - failed.keys())
+    others = sorted(found.leased - done.keys())
     leased = {number: is_held(store, name_of(number, "lease")) for number in others}
     return Status(
         len(plan.tasks), tuple(done), failed, tuple(number for number, held in leased.items() if held),
-        tuple(number for number, held in leased.items() if not held),
+        tuple(number for number, held in leased.items() if not held and number not in failed),
         sum(record.documents for record in done.values()), sum(record.tokens for record in done.values()), plan.parts,
     )  # fmt: skip
 
@@ -103,7 +115,33 @@ def all_done(store: Store, plan: Plan) -> list[Done]:
     if wrong:
         number, said = next(iter(sorted(wrong.items())))
         raise Unfinished(store.place, InWords(f"task {number}: {said}"), "its files: jittok corpus run does it again")
+    _refuse_others(store, plan, done)
     return done
+
+
+def _refuse_others(store: Store, plan: Plan, done: list[Done]) -> None:
+    """Unfinished for files in a bucket that a process of an earlier corpus has put in place of those of tasks, by their
+    marks: it may have died before it could take them back. The records of these tasks go, so that they are done again.
+
+    One request a file; 32 at once.
+    """
+    if store.local is not None:
+        return
+    files = [
+        (record.task, below(shard["side"], file["name"]), mark_of_file(record.plan, shard["shard"], file["sha256"]))
+        for record in done for shard in record.shards for file in shard["files"]
+    ]  # fmt: skip
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        marks = pool.map(store.mark_of, (name for _, name, _ in files))
+        wrong = {
+            task: name for (task, name, expected), mark in zip(files, marks, strict=True) if mark not in ("", expected)
+        }
+    for task in wrong:
+        delete_done(store, plan, task)
+    if wrong:
+        task = min(wrong)
+        found = InWords(f"task {task}: {wrong[task]} is a file that another corpus wrote here")
+        raise Unfinished(store.place, found, "its own: jittok corpus run does it again")
 
 
 def faults(store: Store, done: list[Done]) -> dict[int, str]:

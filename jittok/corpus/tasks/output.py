@@ -15,11 +15,12 @@ from jittok.corpus.ranges.cutting import newlines_before
 from jittok.corpus.ranges.digests import Digests
 from jittok.corpus.ranges.documents import Bad
 from jittok.corpus.ranges.encoder import Encoded, RangeEncoder
+from jittok.corpus.shards.manifest import finished
 from jittok.corpus.shards.shuffling import ShuffledWriter
 from jittok.corpus.shards.writer import FileFacts, Laid, ShardWriter
 from jittok.corpus.store import Store
 from jittok.corpus.tasks.plan import WORK, Plan, id_there
-from jittok.corpus.tasks.records import BadRow, Done, label_of, write_done
+from jittok.corpus.tasks.records import BadRow, Done, delete_done, label_of, write_done
 from jittok.errors import CorpusError, InWords
 
 SCRATCH = f"{WORK}/w"
@@ -175,10 +176,25 @@ class TaskOutput:
             fact["files"] = []
             for file in files:
                 name = file.name.format(label)
-                mark = f"{self.work.plan.id[:16]} {label} {file.sha256}"
-                self.work.store.publish(file.path, below(fact["side"], name), mark)
+                self._publish(file, below(fact["side"], name), mark_of_file(self.work.plan.id, label, file.sha256))
                 fact["files"].append({"name": name, "bytes": file.bytes, "sha256": file.sha256})
         self._held = []
+
+    def _publish(self, file: FileFacts, name: str, mark: str) -> None:
+        """Give a file its name. An upload may last for minutes: when the corpus is no longer this one by then, the file
+        goes, if it is this one and belongs to no finished corpus."""
+        store = self.work.store
+        try:
+            store.publish(file.path, name, mark)
+        except FileNotFoundError:
+            self._check_plan()  # its file here went with its corpus
+            raise
+        try:
+            self._check_plan()
+        except Superseded:
+            if store.mark_of(name) == mark and not finished(store):
+                store.delete(name)
+            raise
 
     def finish(self, digests: Digests) -> Done:
         """Publish what is left, and write the record."""
@@ -191,6 +207,11 @@ class TaskOutput:
         )
         self._check_plan()
         write_done(self.work.store, done, self._bad)
+        try:
+            self._check_plan()
+        except Superseded:
+            delete_done(self.work.store, self.work.plan, self.number)
+            raise
         self.drop()
         return done
 
@@ -208,6 +229,11 @@ class TaskOutput:
         self._writers = {}
         with suppress(OSError):
             self.work.store.clear(self._folder)
+
+
+def mark_of_file(plan: str, label: str, sha256: str) -> str:
+    """What a file in a bucket carries: plan, shard and digest."""
+    return f"{plan[:16]} {label} {sha256}"
 
 
 def has_text(counts: dict[str, int], options: Options) -> bool:

@@ -77,6 +77,13 @@ def write_done(store: Store, done: Done, bad: Sequence[BadRow]) -> None:
     store.delete(name_of(done.task, "failed"))
 
 
+def delete_done(store: Store, plan: Plan, number: int) -> None:
+    """Remove the record of a task, if it is one of this plan."""
+    if read_done(store, plan, number) is not None:
+        store.delete(name_of(number, "done"))
+        store.delete(name_of(number, "bad"))
+
+
 class Reason(str):
     """Why a task could not be done; `on_command_line` has the command-line spellings of options."""
 

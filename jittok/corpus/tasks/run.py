@@ -28,7 +28,7 @@ from jittok.corpus.shards.writer import Laid, laid_out, streams_of
 from jittok.corpus.store.base import Unreachable
 from jittok.corpus.tasks.output import TaskOutput, Work
 from jittok.corpus.tasks.records import Done
-from jittok.errors import InWords
+from jittok.errors import CorpusError, InWords
 from jittok.kernels.jit.pool import Cancellation
 
 READY = 2
@@ -133,6 +133,7 @@ class TaskRun:
     def work(self) -> None:
         """Read, encode and write ranges until there are none left. Raises the first error of the task, and
         CancelledError when it is stopped; then nothing of it remains but what has been published."""
+        stranded = False
         with self._turn:
             self._threads += 1
         try:
@@ -145,9 +146,12 @@ class TaskRun:
             with self._turn:
                 self._threads -= 1
                 if not self._threads and self.done is None and (self._closed or self._exhausted or self.stop.is_set()):
+                    stranded = not self._closed and not self.stop.is_set()
                     self._closed = True
                     self._drop()
                 self._turn.notify_all()
+        if stranded:
+            raise neither(self.context, self.number)
 
     def _take(self) -> tuple[int, RawRange | BaseException] | None:
         """The next range and its number, or the error of reading it; None at the end."""
@@ -215,6 +219,7 @@ class TaskRun:
                 with self._turn:
                     found = self._ready.pop(self._next, None)
                     if found is None:
+                        self._writing = False  # under the lock: who gives the next result writes it
                         return
                 if isinstance(found, BaseException):
                     raise found
@@ -224,10 +229,9 @@ class TaskRun:
                     self._next += 1
                     self._turn.notify_all()
         except BaseException:
-            self._closed = True
+            with self._turn:
+                self._writing, self._closed = False, True
             raise
-        finally:
-            self._writing = False
 
     def _close_if_last(self) -> None:
         with self._turn:
@@ -237,7 +241,8 @@ class TaskRun:
         try:
             self._finish()
         finally:
-            self._writing, self._closed = False, True
+            with self._turn:
+                self._writing, self._closed = False, True
 
     # ---- what is written
 
@@ -263,6 +268,12 @@ class TaskRun:
         self._ready.clear()
         if self._output is not None:
             self._output.drop()
+
+
+def neither(work: Work, number: int) -> CorpusError:
+    """The error for a task that has ended and is neither done nor failed nor stopped, which is a fault of jittok."""
+    found = InWords("ranges that no thread has written, which is a fault of jittok: please report it")
+    return CorpusError(f"{work.store.place}, task {number}", found, "all of them: run the same command again")
 
 
 def _check_unchanged(units: Sequence[Unit], work: Work) -> None:
