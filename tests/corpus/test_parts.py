@@ -554,7 +554,9 @@ def test_a_corpus_that_others_are_at_is_not_begun_anew(tmp_path, tok, kind):
         lease = claim(store, ".jittok/t/00000.lease", seconds=60)
     else:
         (store.scratch(".jittok/w/00000.x") / "0").write_bytes(b"x")
-    with pytest.raises(CorpusError, match="finish that one with its own options, or remove the folder"):
+    with pytest.raises(
+        CorpusError, match="finish that one with its own options, or stop its processes and run jittok corpus abandon"
+    ):
         plan_corpus([path], tok, out, other)
     assert plan_corpus([path], tok, out, Options(formats=("npy",))).tasks == 1
     if kind == "lease":
