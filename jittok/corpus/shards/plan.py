@@ -147,7 +147,7 @@ def differences(old: Fact, new: Fact, on_error_may_change: bool = False) -> list
     was_ruled, is_ruled = ({**rules, **plan.get("rules", {})} for plan in (old, new))
     other = [key for key in rules if was_ruled[key] != is_ruled.get(key)]
     if other:
-        said.append(f"jittok {new['jittok']} (begun with {old['jittok']}: not the same {other[0]})" + see("release"))
+        said.append(f"jittok {new['jittok']} (begun with {old['jittok']}, whose {other[0]} differ)" + see("release"))
     if old["vocab"]["fingerprint"] != new["vocab"]["fingerprint"]:
         said.append(f"vocabulary {named(new['vocab'])} (begun with {named(old['vocab'])})")
     if old["vocab"].get(CHAT) != new["vocab"].get(CHAT):
