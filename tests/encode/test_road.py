@@ -20,6 +20,7 @@ def test_a_first_text_reaches_its_kernel_by_few_functions_in_few_files(name, mon
     tok = jittok.Tokenizer(jittok.bundled(name).vocab, cache=False)
     tok._encoder.compiled()  # as it is written to the cache of vocabularies, or read from there
     monkeypatch.setattr(first_texts, "COMPILE_FIRST", True)
+    jittok.Tokenizer(tok.vocab, cache=False).encode("Hello 1234")  # the kernels are at hand, and nobody compiles
     called, again = {}, Call.again
 
     def note(frame, event, _argument):
