@@ -78,10 +78,10 @@ class Chatting:
         return self._conversations.files.templates.get("default")
 
     def render_chat(
-        self, messages: Iterable[Any], *, tools: Tools | None = None, documents: Any = None,
+        self, messages: Iterable[object], *, tools: Tools | None = None, documents: object = None,
         template: str | None = None, add_generation_prompt: bool = False, continue_final_message: bool = False,
         like: Literal["transformers", "llama.cpp"] = "transformers", now: datetime.datetime | None = None,
-        **variables: Any,
+        **variables: object,
     ) -> str:  # fmt: skip
         """The text of a chat by its template.
 
@@ -101,10 +101,10 @@ class Chatting:
         return self._conversations.render(messages, request, variables)
 
     def encode_chat(
-        self, messages: Iterable[Any], *, tools: Tools | None = None, documents: Any = None,
+        self, messages: Iterable[object], *, tools: Tools | None = None, documents: object = None,
         template: str | None = None, add_generation_prompt: bool = False, continue_final_message: bool = False,
         like: Literal["transformers", "llama.cpp"] = "transformers", now: datetime.datetime | None = None,
-        trusted: Collection[str] = (), mixed: Literal["error", "text"] = "error", **variables: Any,
+        trusted: Collection[str] = (), mixed: Literal["error", "text"] = "error", **variables: object,
     ) -> ChatIds:  # fmt: skip
         """The ids of a chat, a `jittok.chat.ChatIds`: `ids`, `text`, `spans`, `sources`, `assistant_mask`.
 
@@ -122,10 +122,10 @@ class Chatting:
         return self._conversations.encode(messages, request, variables, trusted, mixed)
 
     def count_chat(
-        self, messages: Iterable[Any], *, tools: Tools | None = None, documents: Any = None,
+        self, messages: Iterable[object], *, tools: Tools | None = None, documents: object = None,
         template: str | None = None, add_generation_prompt: bool = False, continue_final_message: bool = False,
         like: Literal["transformers", "llama.cpp"] = "transformers", now: datetime.datetime | None = None,
-        trusted: Collection[str] = (), mixed: Literal["error", "text"] = "error", **variables: Any,
+        trusted: Collection[str] = (), mixed: Literal["error", "text"] = "error", **variables: object,
     ) -> int:  # fmt: skip
         """How many ids `encode_chat` gives. Raises as it does."""
         from jittok.chat.request import Request
